@@ -1,0 +1,284 @@
+package provider
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"math/rand/v2"
+	"slices"
+	"sync"
+	"time"
+
+	"golang.org/x/time/rate"
+	"k8s.io/utils/clock"
+)
+
+const (
+	defaultQPS   = 50
+	defaultBurst = 100
+
+	// maxInFlight is one less than the operator's workers by default (8): one
+	// provider can never hold them all.
+	maxInFlight = 7
+	// maxInFlightSlow is half the workers. It holds as soon as a call has been
+	// under way for slowCall: a provider that answers slowly, but answers,
+	// never opens the circuit, and must not take most of the workers for good.
+	maxInFlightSlow = 4
+	slowCall        = time.Second
+
+	// How long a call that found the provider busy is told to stay away, at
+	// least and at most.
+	minBusy = 100 * time.Millisecond
+	maxBusy = 5 * time.Second
+
+	// ticketLife is how long after its time a ticket is kept for whoever holds it.
+	ticketLife = time.Minute
+)
+
+// Governor bounds the calls to one provider: how many a second, how many at
+// once, and none for a while after it could not be reached. All Clients of one
+// Owner share one. Nothing ever waits in it: a call that may not be made is
+// told when to come back. What it knows is a hint; losing it does no harm.
+type Governor struct {
+	clock clock.PassiveClock
+
+	mu       sync.Mutex
+	limits   Limits
+	limiter  *rate.Limiter
+	tickets  map[string]*ticket
+	sweepAt  time.Time
+	inFlight map[*flight]struct{}
+	circuit  circuit
+	target   string
+}
+
+// ticket is a place in the queue of a call that was told to come back.
+type ticket struct {
+	reservation *rate.Reservation // nil when it waits for other calls to end only
+	at          time.Time         // when it may be used
+}
+
+// flight is a call under way.
+type flight struct {
+	since time.Time
+	trial bool
+}
+
+// NewGovernor makes a Governor that allows limits.
+func NewGovernor(clock clock.PassiveClock, limits Limits) *Governor {
+	limits = limits.orDefault()
+	return &Governor{
+		clock:    clock,
+		limits:   limits,
+		limiter:  rate.NewLimiter(rate.Limit(limits.QPS), int(limits.Burst)),
+		tickets:  map[string]*ticket{},
+		inFlight: map[*flight]struct{}{},
+	}
+}
+
+// orDefault fills in the defaults.
+func (l Limits) orDefault() Limits {
+	if l.QPS <= 0 {
+		l.QPS = defaultQPS
+	}
+	if l.Burst <= 0 {
+		l.Burst = defaultBurst
+	}
+	return l
+}
+
+// SetLimits changes the limits. Places in the queue are given up, as they were
+// given under the old ones: whoever comes back is told a new time.
+func (g *Governor) SetLimits(limits Limits) {
+	limits = limits.orDefault()
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if limits == g.limits {
+		return
+	}
+	now := g.clock.Now()
+	g.returnTickets(now)
+	g.limits = limits
+	g.limiter.SetLimitAt(now, rate.Limit(limits.QPS))
+	g.limiter.SetBurstAt(now, int(limits.Burst))
+}
+
+// returnTickets gives the tokens of all tickets back, the latest first, as the
+// limiter gives back only what nobody reserved after.
+func (g *Governor) returnTickets(now time.Time) {
+	reserved := make([]*ticket, 0, len(g.tickets))
+	for _, t := range g.tickets {
+		if t.reservation != nil {
+			reserved = append(reserved, t)
+		}
+	}
+	slices.SortFunc(reserved, func(a, b *ticket) int { return b.at.Compare(a.at) })
+	for _, t := range reserved {
+		t.reservation.CancelAt(now)
+	}
+	clear(g.tickets)
+}
+
+// Retarget says where the calls go. What is known of another target's circuit
+// does not hold for a new one.
+func (g *Governor) Retarget(target string) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.target != target {
+		g.target = target
+		g.circuit.reached()
+	}
+}
+
+// Admit asks to make a call now. The name of the ticket stands for the call:
+// the same call, tried again, has the same name, and no other has. If the call
+// may be made, done must be called with its result when it has ended.
+//
+// Otherwise Admit answers with an *Error. A Throttled one tells in After when
+// to come back with the same ticket; a token is kept for it until then, so that
+// each of many that wait is told another time. Tickets that nobody comes back
+// with expire.
+func (g *Governor) Admit(name string) (done func(err error), err error) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	now := g.clock.Now()
+	g.sweep(now)
+	if err := g.circuit.refuse(now); err != nil {
+		return nil, err
+	}
+	if err := g.refuseBusy(name, now); err != nil {
+		return nil, err
+	}
+	if err := g.take(name, now); err != nil {
+		return nil, err
+	}
+	return g.start(now), nil
+}
+
+// refuseBusy bounds the calls under way. Those that find it busy come back
+// spread over a time that grows with their number.
+func (g *Governor) refuseBusy(name string, now time.Time) error {
+	bound := maxInFlight
+	for f := range g.inFlight {
+		if now.Sub(f.since) >= slowCall {
+			bound = maxInFlightSlow
+		}
+	}
+	if len(g.inFlight) < bound {
+		return nil
+	}
+	window := min(maxBusy, minBusy*time.Duration(2+len(g.tickets)))
+	after := minBusy + rand.N(window) // spread needs no secrecy
+	t := g.tickets[name]
+	if t == nil {
+		t = &ticket{}
+		g.tickets[name] = t
+	}
+	t.at = later(t.at, now.Add(after))
+	return &Error{
+		Class: Throttled, Reason: "ProviderBusy", Refused: true, Local: true, After: t.at.Sub(now),
+		Message: "enough calls to the provider are under way: this one waits for its turn",
+	}
+}
+
+// take uses up the ticket's token or one that is free; if there is neither, it
+// reserves one.
+func (g *Governor) take(name string, now time.Time) error {
+	t := g.tickets[name]
+	if t == nil || t.reservation == nil {
+		t = &ticket{reservation: g.limiter.ReserveN(now, 1)}
+		t.at = now.Add(t.reservation.DelayFrom(now))
+	}
+	if t.at.After(now) {
+		g.tickets[name] = t
+		return &Error{
+			Class: Throttled, Reason: "RateLimited", Refused: true, Local: true, After: t.at.Sub(now),
+			Message: "the rate limit for calls to the provider is used up: this one waits for its turn",
+		}
+	}
+	delete(g.tickets, name)
+	return nil
+}
+
+func (g *Governor) start(now time.Time) func(error) {
+	f := &flight{since: now, trial: g.circuit.begin()}
+	g.inFlight[f] = struct{}{}
+	return func(err error) {
+		g.mu.Lock()
+		defer g.mu.Unlock()
+		if _, underWay := g.inFlight[f]; !underWay {
+			return
+		}
+		delete(g.inFlight, f)
+		g.learn(err, f.trial)
+	}
+}
+
+// learn draws from the result of a call whether the provider can be reached.
+func (g *Governor) learn(err error, trial bool) {
+	var e *Error
+	switch isError := errors.As(err, &e); {
+	case err == nil:
+		g.circuit.reached()
+	case errors.Is(err, ErrUnreachable) && isError:
+		g.circuit.failed(e, trial, g.clock.Now())
+	case !isError, errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
+		g.circuit.neither(trial)
+	default:
+		g.circuit.reached()
+	}
+}
+
+// sweep drops the tickets that nobody came back with.
+func (g *Governor) sweep(now time.Time) {
+	if now.Before(g.sweepAt) {
+		return
+	}
+	g.sweepAt = now.Add(ticketLife)
+	for name, t := range g.tickets {
+		if now.Sub(t.at) > ticketLife {
+			delete(g.tickets, name)
+		}
+	}
+}
+
+func later(a, b time.Time) time.Time {
+	if a.After(b) {
+		return a
+	}
+	return b
+}
+
+// Governors are the Governors of one Factory, by Owner. The zero value with a
+// Clock is ready to use.
+type Governors struct {
+	// Clock tells the time; nil means the real one.
+	Clock clock.PassiveClock
+
+	mu  sync.Mutex
+	all map[string]*Governor
+}
+
+// For is the Governor of a configuration's Owner, brought up to date with it.
+func (g *Governors) For(config Config) *Governor {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	governor := g.all[config.Owner]
+	if governor == nil {
+		if g.all == nil {
+			g.all = map[string]*Governor{}
+		}
+		governor = NewGovernor(cmp.Or[clock.PassiveClock](g.Clock, clock.RealClock{}), config.Limits)
+		g.all[config.Owner] = governor
+	}
+	governor.SetLimits(config.Limits)
+	governor.Retarget(config.Endpoint)
+	return governor
+}
+
+// Forget drops the Governor of owner. Clients that are open keep theirs.
+func (g *Governors) Forget(owner string) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	delete(g.all, owner)
+}

@@ -1,0 +1,314 @@
+package provider
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	testingclock "k8s.io/utils/clock/testing"
+)
+
+var epoch = time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC)
+
+func newTestGovernor(limits Limits) (*Governor, *testingclock.FakePassiveClock) {
+	clock := testingclock.NewFakePassiveClock(epoch)
+	return NewGovernor(clock, limits), clock
+}
+
+// admit makes a call that ends at once with result, and tells when to come
+// back if it may not be made.
+func admit(t *testing.T, g *Governor, ticket string, result error) time.Duration {
+	t.Helper()
+	done, err := g.Admit(ticket)
+	if err == nil {
+		done(result)
+		return 0
+	}
+	e := AsError(err)
+	if e.Class != Throttled || !e.Refused || e.After <= 0 || e.Reason == "" {
+		t.Fatalf("Admit(%q) = %#v, want a refusal that tells when to come back", ticket, e)
+	}
+	return e.After
+}
+
+func TestGovernorTellsEachOfManyAnotherTimeAndKeepsIt(t *testing.T) {
+	t.Parallel()
+	g, clock := newTestGovernor(Limits{QPS: 10, Burst: 2})
+	type waiting struct {
+		ticket string
+		at     time.Time
+	}
+	var queue []waiting
+	for i := range 50 {
+		ticket := fmt.Sprintf("POST /buckets %d", i)
+		if after := admit(t, g, ticket, nil); after > 0 {
+			queue = append(queue, waiting{ticket, clock.Now().Add(after)})
+		}
+	}
+	if len(queue) != 48 {
+		t.Fatalf("%d calls wait, want 48: all but the burst", len(queue))
+	}
+	for i, w := range queue {
+		// The limiter counts tokens in floating point.
+		if want := epoch.Add(time.Duration(i+1) * 100 * time.Millisecond); !w.at.Round(time.Microsecond).Equal(want) {
+			t.Fatalf("call %d was told to come at %s, want %s", i, w.at, want)
+		}
+	}
+	for _, w := range queue {
+		clock.SetTime(w.at)
+		if after := admit(t, g, w.ticket, nil); after != 0 {
+			t.Fatalf("%s came back in time and was told to wait %s more", w.ticket, after)
+		}
+	}
+}
+
+func TestGovernorTellsTheSameTimeToWhoeverComesBackEarly(t *testing.T) {
+	t.Parallel()
+	g, clock := newTestGovernor(Limits{QPS: 1, Burst: 1})
+	admit(t, g, "first", nil)
+	if after := admit(t, g, "second", nil); after != time.Second {
+		t.Fatalf("After = %s, want 1s", after)
+	}
+	clock.SetTime(epoch.Add(400 * time.Millisecond))
+	if after := admit(t, g, "second", nil); after != 600*time.Millisecond {
+		t.Fatalf("After = %s, want what is left of the same second", after)
+	}
+}
+
+func TestGovernorForgetsTicketsThatNobodyComesBackWith(t *testing.T) {
+	t.Parallel()
+	g, clock := newTestGovernor(Limits{QPS: 100, Burst: 1})
+	for i := range 100 {
+		admit(t, g, fmt.Sprint(i), nil)
+	}
+	clock.SetTime(epoch.Add(3 * ticketLife))
+	admit(t, g, "another", nil)
+	if len(g.tickets) != 0 {
+		t.Fatalf("%d tickets are kept, want none", len(g.tickets))
+	}
+}
+
+func TestGovernorFollowsChangedLimitsAtOnce(t *testing.T) {
+	t.Parallel()
+	g, _ := newTestGovernor(Limits{QPS: 1, Burst: 1})
+	for i := range 100 {
+		admit(t, g, fmt.Sprint(i), nil)
+	}
+	g.SetLimits(Limits{QPS: 100, Burst: 1})
+	var told []time.Duration
+	for i := range 100 {
+		if after := admit(t, g, fmt.Sprint(i), nil); after > 0 {
+			told = append(told, after)
+		}
+	}
+	if longest := slices.Max(told); longest > 1100*time.Millisecond {
+		t.Fatalf("a call has to wait %s; 100 calls at 100 a second need about one", longest)
+	}
+}
+
+func TestGovernorKeepsUnchangedLimits(t *testing.T) {
+	t.Parallel()
+	g, _ := newTestGovernor(Limits{})
+	for i := range defaultBurst {
+		if after := admit(t, g, fmt.Sprint(i), nil); after != 0 {
+			t.Fatalf("call %d of the burst was told to wait %s", i, after)
+		}
+		g.SetLimits(Limits{QPS: defaultQPS, Burst: defaultBurst})
+	}
+	if after := admit(t, g, "one more", nil); after == 0 {
+		t.Fatal("setting the same limits again gave a new burst")
+	}
+}
+
+func TestGovernorBoundsCallsInFlight(t *testing.T) {
+	t.Parallel()
+	g, clock := newTestGovernor(Limits{})
+	var ends []func(error)
+	for i := range maxInFlight {
+		done, err := g.Admit(fmt.Sprint(i))
+		if err != nil {
+			t.Fatalf("call %d: %v", i, err)
+		}
+		ends = append(ends, done)
+	}
+	_, err := g.Admit("one more")
+	if e := AsError(err); e.Reason != "ProviderBusy" || e.Class != Throttled || !e.Refused || e.After < minBusy || e.After > minBusy+maxBusy {
+		t.Fatalf("Admit = %#v, want ProviderBusy", e)
+	}
+
+	// The calls turn out to be slow: fewer are let in from here on.
+	clock.SetTime(epoch.Add(slowCall))
+	for _, done := range ends[:maxInFlight-maxInFlightSlow] {
+		done(nil)
+	}
+	if _, err := g.Admit("one more"); AsError(err).Reason != "ProviderBusy" {
+		t.Fatalf("Admit = %v, want ProviderBusy while %d slow calls are under way", err, maxInFlightSlow)
+	}
+	ends[len(ends)-1](nil)
+	clock.SetTime(epoch.Add(slowCall + minBusy + maxBusy))
+	if after := admit(t, g, "one more", nil); after != 0 {
+		t.Fatalf("the call was told to wait %s although there is room", after)
+	}
+}
+
+func TestGovernorDoneCountsOnce(t *testing.T) {
+	t.Parallel()
+	g, _ := newTestGovernor(Limits{})
+	done, err := g.Admit("a")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range failuresToOpen {
+		done(unreachable("down"))
+	}
+	if after := admit(t, g, "b", nil); after != 0 {
+		t.Fatal("one failed call counted more than once")
+	}
+}
+
+func unreachable(message string) error {
+	return &Error{Class: Transient, Reason: "ProviderUnavailable", Message: message, Cause: ErrUnreachable}
+}
+
+// open makes the circuit of g open.
+func open(t *testing.T, g *Governor) {
+	t.Helper()
+	for i := range failuresToOpen {
+		done, err := g.Admit(fmt.Sprint(i))
+		if err != nil {
+			t.Fatalf("call %d: %v", i, err)
+		}
+		done(unreachable("connecting was refused"))
+	}
+}
+
+func TestCircuitOpensAfterFailuresInARowAndRepeatsTheLast(t *testing.T) {
+	t.Parallel()
+	g, _ := newTestGovernor(Limits{})
+	open(t, g)
+	_, err := g.Admit("another")
+	e := AsError(err)
+	if e.Class != Transient || e.Reason != "ProviderUnavailable" || e.Message != "connecting was refused" || !e.Refused {
+		t.Fatalf("Admit = %#v, want the last failure, refused", e)
+	}
+}
+
+func TestCircuitStaysClosed(t *testing.T) {
+	t.Parallel()
+	results := map[string]error{
+		"after an answer":            nil,
+		"after an error that is one": &Error{Class: Transient, Reason: "ProviderUnavailable"},
+		"after a refusal":            &Error{Class: Terminal},
+	}
+	for name, answer := range results {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			g, _ := newTestGovernor(Limits{})
+			for range 3 * failuresToOpen {
+				admit(t, g, "a", unreachable("down"))
+				admit(t, g, "b", unreachable("down"))
+				admit(t, g, "c", answer)
+			}
+		})
+	}
+}
+
+func TestCircuitLearnsNothingFromCallsThatWereGivenUp(t *testing.T) {
+	t.Parallel()
+	g, clock := newTestGovernor(Limits{})
+	for range 3 * failuresToOpen {
+		admit(t, g, "a", context.Canceled)
+	}
+	open(t, g)
+	clock.SetTime(epoch.Add(minCoolDown))
+	done, err := g.Admit("trial")
+	if err != nil {
+		t.Fatal(err)
+	}
+	done(&Error{Class: Transient, Reason: "Canceled", Cause: context.Canceled})
+	done, err = g.Admit("second trial")
+	if err != nil {
+		t.Fatalf("a trial that was given up keeps others out: %v", err)
+	}
+	done(nil)
+}
+
+func TestCircuitTriesOneCallAtATimeAndWaitsLongerEachTime(t *testing.T) {
+	t.Parallel()
+	g, clock := newTestGovernor(Limits{})
+	open(t, g)
+	for _, coolDown := range []time.Duration{1, 2, 4, 8, 16, 30, 30} {
+		clock.SetTime(clock.Now().Add(coolDown*time.Second - 1))
+		if _, err := g.Admit("early"); err == nil {
+			t.Fatalf("a call was let in before %d s were over", coolDown)
+		}
+		clock.SetTime(clock.Now().Add(1))
+		done, err := g.Admit("trial")
+		if err != nil {
+			t.Fatalf("after %d s no trial was let in: %v", coolDown, err)
+		}
+		if _, err := g.Admit("beside the trial"); !errors.Is(err, ErrTransient) {
+			t.Fatalf("Admit = %v, want one trial at a time", err)
+		}
+		done(unreachable("still down"))
+	}
+	clock.SetTime(clock.Now().Add(maxCoolDown))
+	done, err := g.Admit("trial")
+	if err != nil {
+		t.Fatal(err)
+	}
+	done(nil)
+	for i := range 3 {
+		if after := admit(t, g, fmt.Sprint("after ", i), nil); after != 0 {
+			t.Fatal("the circuit did not close")
+		}
+	}
+}
+
+func TestCircuitIgnoresFailuresOfCallsFromBeforeItOpened(t *testing.T) {
+	t.Parallel()
+	g, clock := newTestGovernor(Limits{})
+	var late []func(error)
+	for i := range 3 {
+		done, err := g.Admit(fmt.Sprint("late ", i))
+		if err != nil {
+			t.Fatal(err)
+		}
+		late = append(late, done)
+	}
+	open(t, g)
+	for _, done := range late {
+		done(unreachable("down"))
+	}
+	clock.SetTime(epoch.Add(minCoolDown))
+	if _, err := g.Admit("trial"); err != nil {
+		t.Fatalf("late failures made the cool-down longer: %v", err)
+	}
+}
+
+func TestGovernorsShareByOwnerAndStartAfreshWhenForgotten(t *testing.T) {
+	t.Parallel()
+	governors := Governors{Clock: testingclock.NewFakePassiveClock(epoch)}
+	a := governors.For(Config{Owner: "a", Endpoint: "http://one.example"})
+	if governors.For(Config{Owner: "a", Endpoint: "http://one.example"}) != a {
+		t.Fatal("the same Owner got another Governor")
+	}
+	if governors.For(Config{Owner: "b"}) == a {
+		t.Fatal("another Owner got the same Governor")
+	}
+	open(t, a)
+	if _, err := a.Admit("x"); err == nil {
+		t.Fatal("the circuit is not open")
+	}
+	governors.For(Config{Owner: "a", Endpoint: "http://two.example"})
+	if after := admit(t, a, "x", nil); after != 0 {
+		t.Fatal("a corrected endpoint has to wait for the circuit of the old one")
+	}
+	governors.Forget("a")
+	if governors.For(Config{Owner: "a"}) == a {
+		t.Fatal("a forgotten Governor came back")
+	}
+}

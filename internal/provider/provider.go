@@ -1,0 +1,103 @@
+// Package provider is the port to what keeps buckets outside the cluster: the
+// interface that each kind of provider implements in a folder of its own, the
+// errors that they answer with, and the registry that opens one by its type.
+// It knows nothing of Kubernetes.
+package provider
+
+import "context"
+
+// Client is one provider, reached with one configuration. Every call is
+// bounded in time and in what it reads, returns an *Error when it fails, and
+// may be repeated after a crash. It is safe for concurrent use.
+type Client interface {
+	// Create makes a bucket. The same key again answers with the same bucket,
+	// from a provider that honours keys; see docs for one that does not.
+	Create(ctx context.Context, key string, want Spec) (Bucket, error)
+
+	// Get reads a bucket. ErrNotFound, and nothing else, means that there is none.
+	Get(ctx context.Context, id string) (Bucket, error)
+
+	// Resize changes a bucket's size. ErrUnsupported means that this provider cannot.
+	// All that a provider must say is that it did so: every field of the answer but
+	// the ID may be empty.
+	Resize(ctx context.Context, id string, sizeGB int32) (Bucket, error)
+
+	// Delete deletes a bucket. That it is already gone is success.
+	Delete(ctx context.Context, id string) error
+
+	// Probe is the cheapest call that shows that the provider answers and
+	// takes the credentials. It changes nothing.
+	Probe(ctx context.Context) error
+}
+
+// Spec is the bucket that is wanted.
+type Spec struct {
+	Region    string
+	SizeGB    int32
+	Encrypted bool
+}
+
+// Bucket is a bucket as the provider reports it.
+type Bucket struct {
+	// ID is the provider's name for the bucket. It has passed CheckID.
+	ID string
+	// Phase is where the bucket is in its life.
+	Phase Phase
+	// Region is empty when the provider does not report it.
+	Region string
+	// SizeGB is in gigabytes, 0 when the provider does not report it.
+	SizeGB int32
+	// Encrypted is nil when the provider does not report it.
+	Encrypted *bool
+	// Message is the provider's explanation of a Failed bucket, cleaned by CleanMessage. May be empty.
+	Message string
+}
+
+// Phase is where a bucket is in its life at the provider.
+type Phase string
+
+const (
+	// Provisioning means that the provider is still making the bucket.
+	Provisioning Phase = "Provisioning"
+	// Active means that the bucket can be used.
+	Active Phase = "Active"
+	// Failed means that the provider has given the bucket up.
+	Failed Phase = "Failed"
+)
+
+// Config is what a Factory needs to reach a provider.
+type Config struct {
+	// Owner identifies the configuration in the process: all Clients with the
+	// same Owner share one rate limit, one circuit breaker and one bound on
+	// calls in flight.
+	Owner string
+	// Endpoint is the provider's URL.
+	Endpoint string
+	// Trusted is true for an endpoint that whoever runs the operator chose,
+	// false for one that a tenant wrote: the latter must pass the guard.
+	Trusted bool
+	// Credentials are the data of the Secret, nil where none is named.
+	Credentials map[string][]byte
+	// Limits bound the calls of all Clients with this Owner.
+	Limits Limits
+}
+
+// Limits bound the calls of all Clients of one Owner. Zero values mean the defaults.
+type Limits struct {
+	// QPS is how many calls a second are allowed on average; 0 means 50.
+	QPS int32
+	// Burst is how many calls may be made at once after a quiet time; 0 means 100.
+	Burst int32
+}
+
+// Factory opens a Client. It makes no call; it fails with an *Error that names
+// the field and the cure when the configuration cannot be right.
+type Factory interface {
+	Open(config Config) (Client, error)
+	// Forget frees what is shared by all Clients of owner. A later Open starts afresh.
+	Forget(owner string)
+}
+
+// Registry holds a Factory for each type of provider. It is filled in one
+// place, by hand, in package controllers.
+type Registry map[string]Factory
