@@ -1,0 +1,165 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+	logf "sigs.k8s.io/controller-runtime/pkg/log"
+)
+
+// Label and LabelValue mark what the operator owns: its informers of owned
+// kinds select on them.
+const (
+	Label      = "app.kubernetes.io/managed-by"
+	LabelValue = "bucketoperator"
+)
+
+// Child is an object in the cluster that the pass's object owns.
+type Child[C client.Object] struct {
+	// Want is the whole object as it is created. Own adds the owner reference
+	// and Label.
+	Want C
+	// Empty is an empty object of the same kind.
+	Empty C
+	// Apply is Want as an apply-configuration that holds only what is owned.
+	// It gets the uid of the object that it is meant for.
+	Apply func(uid string) runtime.ApplyConfiguration
+	// Same tells whether a live object is as wanted in all that is owned.
+	Same func(live C) bool
+	// Conflict is the reason of the condition when somebody else's object has the name.
+	Conflict string
+}
+
+// Own makes sure that the child exists as wanted. A missing one is created
+// plainly, which costs the API server least; one that differs is applied. An
+// object of that name that the pass's object does not control, by uid, is
+// never touched.
+func Own[C client.Object](ctx context.Context, p *Pass, child Child[C]) error {
+	want := child.Want
+	gvk, err := apiutil.GVKForObject(want, p.scheme)
+	if err != nil {
+		return fmt.Errorf("looking up the kind of a child: %w", err)
+	}
+	labels := want.GetLabels()
+	if labels == nil {
+		labels = map[string]string{}
+	}
+	labels[Label] = LabelValue
+	want.SetLabels(labels)
+	if err := controllerutil.SetControllerReference(p.obj, want, p.scheme, controllerutil.WithBlockOwnerDeletion(false)); err != nil {
+		return fmt.Errorf("owning %s %s: %w", gvk.Kind, want.GetName(), err)
+	}
+
+	live := child.Empty
+	err = p.writer.client.Get(ctx, client.ObjectKeyFromObject(want), live)
+	if apierrors.IsNotFound(err) {
+		logf.FromContext(ctx).V(1).Info("Creating an owned object", gvk.Kind, want.GetName())
+		err = p.writer.client.Create(ctx, want, client.FieldOwner(FieldManager))
+		if err == nil {
+			return nil
+		}
+		if !apierrors.IsAlreadyExists(err) {
+			return childError(gvk.Kind, want.GetName(), err)
+		}
+		err = p.writer.live.Get(ctx, client.ObjectKeyFromObject(want), live)
+	}
+	if err != nil {
+		return childError(gvk.Kind, want.GetName(), err)
+	}
+	return p.bring(ctx, gvk.Kind, live, child.Conflict, func() (bool, runtime.ApplyConfiguration) {
+		return child.Same(live) && live.GetLabels()[Label] == LabelValue, child.Apply(string(live.GetUID()))
+	})
+}
+
+// bring makes a live object of the child's name what it should be, if it is ours.
+func (p *Pass) bring(ctx context.Context, kind string, live client.Object, conflict string, compare func() (bool, runtime.ApplyConfiguration)) error {
+	owner := metav1.GetControllerOf(live)
+	switch {
+	case owner == nil || owner.UID != p.obj.GetUID():
+		if owner != nil && owner.Kind == kindOf(p) && owner.Name == p.obj.GetName() {
+			return Wait(0, "PredecessorRemains", "%s %s belongs to a deleted object of this name and is about to be collected", kind, live.GetName())
+		}
+		return Invalid(conflict, fmt.Errorf("there is a %s %s that this object does not own, so it is left alone: delete or rename it", kind, live.GetName()))
+	case !live.GetDeletionTimestamp().IsZero():
+		return Wait(0, "ChildTerminating", "%s %s is being deleted: it is made again when it is gone", kind, live.GetName())
+	}
+	same, apply := compare()
+	if same {
+		return nil
+	}
+	logf.FromContext(ctx).Info("Putting an owned object right", kind, live.GetName())
+	err := p.writer.client.Apply(ctx, apply, client.FieldOwner(FieldManager), client.ForceOwnership)
+	return childError(kind, live.GetName(), err)
+}
+
+func kindOf(p *Pass) string {
+	gvk, err := apiutil.GVKForObject(p.obj, p.scheme)
+	if err != nil {
+		return ""
+	}
+	return gvk.Kind
+}
+
+func childError(kind, name string, err error) error {
+	switch {
+	case err == nil:
+		return nil
+	case apierrors.IsConflict(err), apierrors.IsNotFound(err):
+		return fmt.Errorf("%s %s: %w", kind, name, ErrStale)
+	case apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause):
+		return Wait(0, "NamespaceTerminating", "the namespace is being deleted")
+	case apierrors.IsInvalid(err):
+		return Invalid("ChildRefused", fmt.Errorf("the API server refused %s %s: %w", kind, name, err))
+	}
+	return Because("ChildFailed", fmt.Errorf("writing %s %s: %w", kind, name, unstable(err)))
+}
+
+// unstable hides texts that differ from one try to the next, such as those of
+// a lost connection, from what ends up in a condition.
+func unstable(err error) error {
+	var status apierrors.APIStatus
+	if errors.As(err, &status) {
+		return err
+	}
+	return &plainError{text: "the API server could not be reached", cause: err}
+}
+
+type plainError struct {
+	text  string
+	cause error
+}
+
+func (e *plainError) Error() string { return e.text }
+func (e *plainError) Unwrap() error { return e.cause }
+
+// Disown deletes the object of want's kind, namespace and name if the pass's
+// object controls it.
+func Disown(ctx context.Context, p *Pass, want client.Object) error {
+	live := want.DeepCopyObject().(client.Object)
+	err := p.writer.client.Get(ctx, client.ObjectKeyFromObject(want), live)
+	switch {
+	case apierrors.IsNotFound(err):
+		return nil
+	case err != nil:
+		return Because("ChildFailed", fmt.Errorf("reading %s: %w", want.GetName(), unstable(err)))
+	case !metav1.IsControlledBy(live, p.obj) || !live.GetDeletionTimestamp().IsZero():
+		return nil
+	}
+	uid := live.GetUID()
+	err = p.writer.client.Delete(ctx, live, client.Preconditions{UID: &uid})
+	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
+		return nil
+	}
+	if err != nil {
+		return Because("ChildFailed", fmt.Errorf("deleting %s: %w", want.GetName(), unstable(err)))
+	}
+	return nil
+}

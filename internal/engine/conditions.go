@@ -1,0 +1,116 @@
+package engine
+
+import (
+	"slices"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// maxConditionMessage is what the API server takes.
+const maxConditionMessage = 32768
+
+// conditionSet is an object's conditions while a pass works on them.
+type conditionSet struct {
+	list       []metav1.Condition
+	generation int64
+	now        time.Time
+}
+
+func (s *conditionSet) set(conditionType string, status metav1.ConditionStatus, reason, message string) {
+	if len(message) > maxConditionMessage {
+		message = message[:maxConditionMessage]
+	}
+	meta.SetStatusCondition(&s.list, metav1.Condition{
+		Type: conditionType, Status: status, Reason: reason, Message: message,
+		ObservedGeneration: s.generation, LastTransitionTime: metav1.NewTime(s.now),
+	})
+}
+
+func (s *conditionSet) get(conditionType string) *metav1.Condition {
+	return meta.FindStatusCondition(s.list, conditionType)
+}
+
+func (s *conditionSet) remove(conditionType string) {
+	meta.RemoveStatusCondition(&s.list, conditionType)
+}
+
+// result is one step and how it fared.
+type result struct {
+	step Step
+	err  error
+	ran  bool
+}
+
+// report derives all conditions of an object from how the steps fared. It is
+// the only place where conditions come from.
+func (s *conditionSet) report(results []result) (first *stepError) {
+	for _, r := range results {
+		e := s.reportStep(r)
+		if first == nil {
+			first = e
+		}
+	}
+	if first == nil {
+		s.remove(ConditionReconciling)
+		s.remove(ConditionStalled)
+		return nil
+	}
+	s.set(ConditionReady, first.status, first.reason, first.message)
+	if slices.ContainsFunc(results, func(r result) bool { e := asStepError(r.err); return e != nil && e.stalled }) {
+		s.remove(ConditionReconciling)
+		s.set(ConditionStalled, metav1.ConditionTrue, first.reason, first.message)
+	} else {
+		s.remove(ConditionStalled)
+		s.set(ConditionReconciling, metav1.ConditionTrue, first.reason, first.message)
+	}
+	return first
+}
+
+// reportStep sets a step's own condition and returns why it is not done, or nil.
+func (s *conditionSet) reportStep(r result) *stepError {
+	known := s.get(r.step.Condition)
+	e := asStepError(r.err)
+	switch {
+	case r.ran && r.err == nil:
+		s.set(r.step.Condition, metav1.ConditionTrue, r.step.Reason, "")
+		return nil
+	case r.ran && e != nil:
+		s.set(r.step.Condition, e.status, e.reason, e.message)
+		return e
+	case known == nil:
+		s.set(r.step.Condition, metav1.ConditionUnknown, ReasonPending, "an earlier step is not done")
+		known = s.get(r.step.Condition)
+	}
+	if known.Status == metav1.ConditionTrue {
+		return nil
+	}
+	stalled := s.get(ConditionStalled)
+	return &stepError{
+		status: known.Status, reason: known.Reason, message: known.Message, retry: retryOnEvent,
+		stalled: stalled != nil && stalled.Reason == known.Reason,
+	}
+}
+
+// reportDeletion derives the conditions of an object whose teardown is not
+// done: Ready says that it is going, DeletionBlocked what keeps it.
+func (s *conditionSet) reportDeletion(results []result) (first *stepError) {
+	for _, r := range results {
+		if first = asStepError(r.err); first != nil {
+			break
+		}
+	}
+	if first == nil {
+		first = &stepError{status: metav1.ConditionFalse, reason: ReasonDeleting, retry: retryOnEvent}
+	}
+	s.remove(ConditionReconciling)
+	s.remove(ConditionStalled)
+	s.set(ConditionReady, metav1.ConditionFalse, ReasonDeleting, "being deleted")
+	if first.status == metav1.ConditionFalse {
+		s.set(ConditionDeletionBlocked, metav1.ConditionTrue, first.reason, first.message)
+	} else {
+		s.remove(ConditionDeletionBlocked)
+	}
+	return first
+}

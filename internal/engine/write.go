@@ -1,0 +1,147 @@
+package engine
+
+import (
+	"context"
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// FieldManager is the field manager of every write.
+const FieldManager = "bucketoperator"
+
+// rebases is how often a write that met a conflict is tried again on the
+// newest version, when that differs in nothing that matters here. Somebody who
+// keeps changing the object's labels, say, must not keep the engine from its work.
+const rebases = 5
+
+// writer makes the engine's writes to the object itself. Each carries the
+// resourceVersion that the pass has read, so that nothing is written on the
+// strength of what is no longer so.
+type writer struct {
+	client client.Client
+	live   client.Reader
+	marks  []string
+}
+
+// patchMetadata applies mutate to the object's metadata.
+func (w writer) patchMetadata(ctx context.Context, p *Pass, mutate func(client.Object)) error {
+	return w.optimistically(ctx, p, func(base Object) (Object, error) {
+		changed := copyOf(base)
+		mutate(changed)
+		return changed, w.client.Patch(ctx, changed, lockedMerge(base), client.FieldOwner(FieldManager))
+	}, func(written Object) {
+		adoptMetadata(p.obj, written)
+		adoptMetadata(p.base, written)
+	})
+}
+
+// writeStatus makes the object's status at the API server what it is in the
+// pass, if it is not so already.
+func (w writer) writeStatus(ctx context.Context, p *Pass) error {
+	if equality.Semantic.DeepEqual(p.base, p.obj) {
+		return nil
+	}
+	return w.optimistically(ctx, p, func(base Object) (Object, error) {
+		changed := copyOf(p.obj)
+		adoptMetadata(changed, base)
+		return changed, w.client.Status().Patch(ctx, changed, lockedMerge(base), client.FieldOwner(FieldManager))
+	}, func(written Object) {
+		adoptMetadata(p.obj, written)
+		p.base = copyOf(p.obj)
+	})
+}
+
+// optimistically runs attempt on the pass's base and, after a conflict, on the
+// live object as long as that is the same in all that the pass has built on.
+func (w writer) optimistically(ctx context.Context, p *Pass, attempt func(base Object) (Object, error), done func(written Object)) error {
+	base := p.base
+	for try := 0; ; try++ {
+		written, err := attempt(base)
+		switch {
+		case err == nil:
+			done(written)
+			return nil
+		case apierrors.IsNotFound(err):
+			return ErrStale
+		case !apierrors.IsConflict(err):
+			return fmt.Errorf("writing the object: %w", err)
+		case try == rebases:
+			return ErrStale
+		}
+		live, err := w.read(ctx, p)
+		if err != nil {
+			return err
+		}
+		base = live
+	}
+}
+
+// confirm reads the live object and fails with ErrStale when it differs in
+// anything that the pass has built on.
+func (w writer) confirm(ctx context.Context, p *Pass) error {
+	live, err := w.read(ctx, p)
+	if err != nil {
+		return err
+	}
+	adoptMetadata(p.obj, live)
+	adoptMetadata(p.base, live)
+	return nil
+}
+
+func (w writer) read(ctx context.Context, p *Pass) (Object, error) {
+	live := copyOf(p.base)
+	err := w.live.Get(ctx, client.ObjectKeyFromObject(p.base), live)
+	switch {
+	case apierrors.IsNotFound(err):
+		return nil, ErrStale
+	case err != nil:
+		return nil, fmt.Errorf("reading the object: %w", err)
+	case !w.sameIntent(live, p.base):
+		return nil, ErrStale
+	}
+	return live, nil
+}
+
+// sameIntent compares all that a pass builds on: everything but the metadata
+// that belongs to others.
+func (w writer) sameIntent(a, b Object) bool {
+	return equality.Semantic.DeepEqual(w.essence(a), w.essence(b))
+}
+
+func (w writer) essence(obj Object) Object {
+	c := copyOf(obj)
+	c.SetResourceVersion("")
+	c.SetManagedFields(nil)
+	c.SetLabels(nil)
+	c.SetOwnerReferences(nil)
+	own := map[string]string{}
+	for _, key := range w.marks {
+		if value, ok := c.GetAnnotations()[key]; ok {
+			own[key] = value
+		}
+	}
+	c.SetAnnotations(own)
+	c.GetObjectKind().SetGroupVersionKind(schema.GroupVersionKind{}) // a typed client may or may not fill it in
+	return c
+}
+
+func copyOf(obj Object) Object { return obj.DeepCopyObject().(Object) }
+
+func lockedMerge(base Object) client.Patch {
+	return client.MergeFromWithOptions(copyOf(base), client.MergeFromWithOptimisticLock{})
+}
+
+// adoptMetadata takes over what the API server has said of the metadata.
+func adoptMetadata(to, from client.Object) {
+	to.SetResourceVersion(from.GetResourceVersion())
+	to.SetGeneration(from.GetGeneration())
+	to.SetFinalizers(from.GetFinalizers())
+	to.SetAnnotations(from.GetAnnotations())
+	to.SetLabels(from.GetLabels())
+	to.SetOwnerReferences(from.GetOwnerReferences())
+	to.SetManagedFields(from.GetManagedFields())
+}
