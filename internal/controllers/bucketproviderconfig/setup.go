@@ -1,0 +1,76 @@
+package bucketproviderconfig
+
+import (
+	"context"
+	"fmt"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/controller-runtime/pkg/source"
+
+	storagev1 "avalonhosting.example/bucketoperator/api/storage/v1"
+	"avalonhosting.example/bucketoperator/internal/controllers/index"
+	"avalonhosting.example/bucketoperator/internal/controllers/outside"
+	"avalonhosting.example/bucketoperator/internal/engine"
+)
+
+// +kubebuilder:rbac:groups=storage.avalonhosting.example,resources=bucketproviderconfigs,verbs=get;list;watch;patch
+// +kubebuilder:rbac:groups=storage.avalonhosting.example,resources=bucketproviderconfigs/status,verbs=patch
+// +kubebuilder:rbac:groups="",resources=secrets,verbs=get;list;watch;patch
+
+// NewReconciler is the reconciler of BucketProviderConfigs.
+func NewReconciler(kind *Kind, options engine.Options) *engine.Reconciler[*storagev1.BucketProviderConfig] {
+	return engine.NewReconciler("BucketProviderConfig", kind, storagev1.ConfigFinalizer, nil, options)
+}
+
+// SetUp adds the controller to the manager. metadata is a cache of the
+// metadata of all Secrets.
+func SetUp(mgr ctrl.Manager, kind *Kind, metadata cache.Cache, engineOptions engine.Options, options controller.Options) error {
+	err := ctrl.NewControllerManagedBy(mgr).
+		Named("bucketproviderconfig").
+		For(&storagev1.BucketProviderConfig{}, builder.WithPredicates(engine.Changed(storagev1.ConfigFinalizer))).
+		Watches(&storagev1.StorageBucket{}, handler.EnqueueRequestsFromMapFunc(configsOfBucket), builder.WithPredicates(gone())).
+		WatchesRawSource(source.Kind(metadata, outside.NewSecretMetadata(), handler.TypedEnqueueRequestsFromMapFunc(kind.configsOfSecret))).
+		WithOptions(options).
+		Complete(NewReconciler(kind, engineOptions))
+	if err != nil {
+		return fmt.Errorf("setting up the controller of BucketProviderConfigs: %w", err)
+	}
+	return nil
+}
+
+// configsOfBucket are the configurations that a bucket used.
+func configsOfBucket(_ context.Context, bucket client.Object) []reconcile.Request {
+	var requests []reconcile.Request
+	for _, name := range index.ConfigsServing(bucket.(*storagev1.StorageBucket)) {
+		requests = append(requests, reconcile.Request{NamespacedName: types.NamespacedName{Namespace: bucket.GetNamespace(), Name: name}})
+	}
+	return requests
+}
+
+// configsOfSecret are the configurations that name a Secret.
+func (k *Kind) configsOfSecret(ctx context.Context, secret *metav1.PartialObjectMetadata) []reconcile.Request {
+	var requests []reconcile.Request
+	for _, config := range index.ConfigsOf(ctx, k.Client, secret.Namespace, secret.Name) {
+		requests = append(requests, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(&config)})
+	}
+	return requests
+}
+
+// gone lets through that an object is gone: that frees what it used.
+func gone() predicate.Predicate {
+	return predicate.Funcs{
+		CreateFunc:  func(event.CreateEvent) bool { return false },
+		UpdateFunc:  func(event.UpdateEvent) bool { return false },
+		GenericFunc: func(event.GenericEvent) bool { return false },
+	}
+}

@@ -1,0 +1,111 @@
+// Package index holds the field indexes of the caches, so that what uses an
+// object is looked up and never searched for.
+package index
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+	logf "sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	storagev1 "avalonhosting.example/bucketoperator/api/storage/v1"
+	"avalonhosting.example/bucketoperator/internal/controllers/outside"
+)
+
+const (
+	bucketsByConfig = "providers"
+	configsBySecret = "secretRef"
+	secretsHeld     = "held"
+)
+
+// Register adds the indexes to the caches: objects holds StorageBuckets and
+// BucketProviderConfigs, metadata the metadata of Secrets.
+func Register(ctx context.Context, objects, metadata client.FieldIndexer) error {
+	if err := objects.IndexField(ctx, &storagev1.StorageBucket{}, bucketsByConfig, func(o client.Object) []string {
+		return ConfigsServing(o.(*storagev1.StorageBucket))
+	}); err != nil {
+		return fmt.Errorf("indexing StorageBuckets by configuration: %w", err)
+	}
+	if err := objects.IndexField(ctx, &storagev1.BucketProviderConfig{}, configsBySecret, func(o client.Object) []string {
+		return []string{o.(*storagev1.BucketProviderConfig).Spec.SecretRef.Name}
+	}); err != nil {
+		return fmt.Errorf("indexing BucketProviderConfigs by Secret: %w", err)
+	}
+	if err := metadata.IndexField(ctx, outside.NewSecretMetadata(), secretsHeld, func(o client.Object) []string {
+		if controllerutil.ContainsFinalizer(o, storagev1.ConfigFinalizer) {
+			return []string{"true"}
+		}
+		return nil
+	}); err != nil {
+		return fmt.Errorf("indexing Secrets by finalizer: %w", err)
+	}
+	return nil
+}
+
+// ConfigsServing are the names of the configurations that serve a bucket, or
+// are to: the one it was created through, the one that its spec names.
+func ConfigsServing(bucket *storagev1.StorageBucket) []string {
+	var names []string
+	add := func(name string) {
+		if name != "" && !slices.Contains(names, name) {
+			names = append(names, name)
+		}
+	}
+	marked, bound := bucket.Annotations[storagev1.ProviderAnnotation]
+	add(bucket.Status.Provider.Name)
+	add(marked)
+	add(bucket.Spec.ProviderRef)
+	if bucket.Spec.ProviderRef == "" && (!bound || bucket.Status.ID == "") {
+		add(storagev1.DefaultBucketProviderConfigName)
+	}
+	return names
+}
+
+// BucketsOf are the buckets that a configuration serves, at most limit of them
+// when that is not 0. They are shared with the cache: read only.
+func BucketsOf(ctx context.Context, reader client.Reader, namespace, config string, limit int64) []storagev1.StorageBucket {
+	list := &storagev1.StorageBucketList{}
+	err := reader.List(ctx, list, client.InNamespace(namespace), client.MatchingFields{bucketsByConfig: config},
+		client.Limit(limit), client.UnsafeDisableDeepCopy)
+	if err != nil {
+		logf.FromContext(ctx).Error(err, "Looking up the buckets of a configuration", "BucketProviderConfig", config)
+		return nil
+	}
+	return list.Items
+}
+
+// ConfigsOf are the configurations that name a Secret. They are shared with
+// the cache: read only.
+func ConfigsOf(ctx context.Context, reader client.Reader, namespace, secret string) []storagev1.BucketProviderConfig {
+	list := &storagev1.BucketProviderConfigList{}
+	err := reader.List(ctx, list, client.InNamespace(namespace), client.MatchingFields{configsBySecret: secret}, client.UnsafeDisableDeepCopy)
+	if err != nil {
+		logf.FromContext(ctx).Error(err, "Looking up the configurations of a Secret", "Secret", secret)
+		return nil
+	}
+	return list.Items
+}
+
+// HeldSecrets are the Secrets of a namespace that carry the finalizer.
+func HeldSecrets(ctx context.Context, metadata client.Reader, namespace string) ([]metav1.PartialObjectMetadata, error) {
+	list := &metav1.PartialObjectMetadataList{}
+	list.SetGroupVersionKind(outside.NewSecretMetadata().GroupVersionKind())
+	if err := metadata.List(ctx, list, client.InNamespace(namespace), client.MatchingFields{secretsHeld: "true"}); err != nil {
+		return nil, fmt.Errorf("looking up the Secrets that are kept: %w", err)
+	}
+	return list.Items, nil
+}
+
+// Requests asks for a pass over each of the buckets.
+func Requests(buckets []storagev1.StorageBucket) []reconcile.Request {
+	requests := make([]reconcile.Request, 0, len(buckets))
+	for i := range buckets {
+		requests = append(requests, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(&buckets[i])})
+	}
+	return requests
+}

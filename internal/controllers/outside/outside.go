@@ -1,0 +1,159 @@
+// Package outside is how the kinds of this group reach what is not theirs: the
+// provider behind a BucketProviderConfig, and the Secrets of users, which are
+// watched as metadata only and read when they are used.
+package outside
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	storagev1 "avalonhosting.example/bucketoperator/api/storage/v1"
+	"avalonhosting.example/bucketoperator/internal/provider"
+)
+
+// Access opens providers and reads users' Secrets.
+type Access struct {
+	// Live reads from the API server itself.
+	Live client.Reader
+	// Metadata reads the metadata of Secrets from a cache.
+	Metadata client.Reader
+	// Providers holds a factory for each type of provider.
+	Providers provider.Registry
+}
+
+// Target is a provider as a bucket reaches it.
+type Target struct {
+	// Name is the BucketProviderConfig's; empty for the operator's default endpoint.
+	Name string
+	// Revision identifies the state of the configuration and its Secret.
+	Revision string
+	// Endpoint is the provider's URL.
+	Endpoint string
+	// Config is the configuration, nil for the operator's default endpoint.
+	Config *storagev1.BucketProviderConfig
+}
+
+// Default is the operator's default endpoint.
+func Default(endpoint string) Target {
+	return Target{Endpoint: endpoint, Revision: revision("default-endpoint", endpoint)}
+}
+
+// Configured is the provider of a BucketProviderConfig, whose Secret, where it
+// names one, has the given metadata.
+func Configured(config *storagev1.BucketProviderConfig, secret *metav1.PartialObjectMetadata) Target {
+	parts := []string{string(config.UID), fmt.Sprint(config.Generation)}
+	if secret != nil {
+		parts = append(parts, string(secret.UID), secret.ResourceVersion)
+	}
+	return Target{Name: config.Name, Endpoint: config.Spec.Endpoint, Config: config, Revision: revision(parts...)}
+}
+
+func revision(parts ...string) string {
+	hash := sha256.New()
+	for _, part := range parts {
+		_, _ = fmt.Fprintf(hash, "%d:%s", len(part), part)
+	}
+	return hex.EncodeToString(hash.Sum(nil))[:16]
+}
+
+// SecretMetadata is the metadata of a Secret, from the cache; nil when there
+// is no such Secret.
+func (a Access) SecretMetadata(ctx context.Context, key types.NamespacedName) (*metav1.PartialObjectMetadata, error) {
+	secret := NewSecretMetadata()
+	err := a.Metadata.Get(ctx, key, secret)
+	if apierrors.IsNotFound(err) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("reading the metadata of Secret %s: %w", key.Name, err)
+	}
+	return secret, nil
+}
+
+// NewSecretMetadata is empty metadata of a Secret.
+func NewSecretMetadata() *metav1.PartialObjectMetadata {
+	m := &metav1.PartialObjectMetadata{}
+	m.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Secret"))
+	return m
+}
+
+// Open opens the provider, with what its Secret holds now. The error is a
+// *provider.Error when the configuration or the Secret is at fault.
+func (a Access) Open(ctx context.Context, target Target) (provider.Client, error) {
+	config := provider.Config{Owner: Owner(target.Config), Endpoint: target.Endpoint, Trusted: true}
+	providerType := storagev1.ProviderTypeHTTP
+	if c := target.Config; c != nil {
+		providerType = c.Spec.Type
+		config.Trusted = false
+		config.Limits = provider.Limits{QPS: c.Spec.RateLimit.QPS, Burst: c.Spec.RateLimit.Burst}
+		if name := c.Spec.SecretRef.Name; name != "" {
+			data, err := a.secret(ctx, types.NamespacedName{Namespace: c.Namespace, Name: name})
+			if err != nil {
+				return nil, err
+			}
+			config.Credentials = data
+		}
+	}
+	factory, ok := a.Providers[string(providerType)]
+	if !ok {
+		return nil, &provider.Error{
+			Class: provider.Terminal, Reason: storagev1.ReasonProviderTypeUnknown, Refused: true,
+			Message: fmt.Sprintf("spec.type %q of the BucketProviderConfig is not known to this operator", providerType),
+		}
+	}
+	return factory.Open(config)
+}
+
+// Forget frees what is kept in memory for a configuration that is gone.
+func (a Access) Forget(config *storagev1.BucketProviderConfig) {
+	for _, factory := range a.Providers {
+		factory.Forget(Owner(config))
+	}
+}
+
+// Owner identifies a configuration in the process.
+func Owner(config *storagev1.BucketProviderConfig) string {
+	if config == nil {
+		return "default-endpoint"
+	}
+	return string(config.UID)
+}
+
+// ErrSecretNotFound is returned when the Secret that a configuration names does not exist.
+var ErrSecretNotFound = errors.New("secret not found")
+
+func (a Access) secret(ctx context.Context, key types.NamespacedName) (map[string][]byte, error) {
+	secret := &corev1.Secret{}
+	err := a.Live.Get(ctx, key, secret)
+	if apierrors.IsNotFound(err) {
+		return nil, fmt.Errorf("%w: %s", ErrSecretNotFound, SecretNotFound(key.Name))
+	}
+	if err != nil {
+		return nil, fmt.Errorf("reading Secret %s: %w", key.Name, err)
+	}
+	if secret.Data == nil {
+		secret.Data = map[string][]byte{}
+	}
+	return secret.Data, nil
+}
+
+// SecretNotFound tells a person what is wrong when a named Secret does not exist.
+func SecretNotFound(name string) string {
+	return fmt.Sprintf("there is no Secret %s, which spec.secretRef.name of the BucketProviderConfig names: create it in this namespace", name)
+}
+
+// NewServiceMetadata is empty metadata of a Service.
+func NewServiceMetadata() *metav1.PartialObjectMetadata {
+	m := &metav1.PartialObjectMetadata{}
+	m.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Service"))
+	return m
+}

@@ -1,0 +1,124 @@
+// Package storagebucket is the kind StorageBucket: a bucket at a provider
+// outside the cluster, the Secret that tells an application how to reach it,
+// and the Service that is its address in the cluster.
+package storagebucket
+
+import (
+	"cmp"
+	"fmt"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	storagev1 "avalonhosting.example/bucketoperator/api/storage/v1"
+	"avalonhosting.example/bucketoperator/internal/controllers/outside"
+	"avalonhosting.example/bucketoperator/internal/engine"
+	"avalonhosting.example/bucketoperator/internal/provider"
+)
+
+// Kind reconciles StorageBuckets.
+type Kind struct {
+	// Client reads from the cache.
+	Client client.Reader
+	// Access opens providers.
+	Access outside.Access
+	// DefaultEndpoint serves buckets that name no provider in namespaces that
+	// have no default one. Empty: no bucket.
+	DefaultEndpoint string
+	// MinPoll and MaxPoll bound the time between two looks at a bucket that
+	// the provider is making, or deleting.
+	MinPoll, MaxPoll time.Duration
+	// Random gives numbers in [0,1) that spread polls.
+	Random func() float64
+}
+
+// New is an empty StorageBucket.
+func (k *Kind) New() *storagev1.StorageBucket { return &storagev1.StorageBucket{} }
+
+// Steps make a bucket real.
+func (k *Kind) Steps(pass *engine.Pass, bucket *storagev1.StorageBucket) []engine.Step {
+	r := &run{Kind: k, pass: pass, bucket: bucket}
+	return []engine.Step{
+		{Condition: storagev1.ConditionProviderResolved, Reason: storagev1.ReasonValid, Independent: true, Do: r.resolve},
+		{Condition: storagev1.ConditionProvisioned, Reason: storagev1.ReasonActive, Independent: true, Do: r.provision},
+		{Condition: storagev1.ConditionCredentialsReady, Reason: storagev1.ReasonWritten, Concurrent: true, Do: r.publishAccess},
+		{Condition: storagev1.ConditionEndpointReady, Reason: storagev1.ReasonWritten, Concurrent: true, Do: r.publishEndpoint},
+	}
+}
+
+// Teardown deletes the bucket at the provider.
+func (k *Kind) Teardown(pass *engine.Pass, bucket *storagev1.StorageBucket) []engine.Step {
+	r := &run{Kind: k, pass: pass, bucket: bucket}
+	return []engine.Step{{Condition: storagev1.ConditionProvisioned, Reason: storagev1.ReasonBucketDeleted, Do: r.remove}}
+}
+
+// Summarize sets the phase.
+func (k *Kind) Summarize(bucket *storagev1.StorageBucket, outcome engine.Outcome) string {
+	status := &bucket.Status
+	switch {
+	case outcome.Deleting:
+		status.Phase = storagev1.BucketPhaseDeleting
+	case status.Phase == storagev1.BucketPhaseActive && status.ID != "":
+		// The provider serves it, whatever else may be wrong.
+	case outcome.Stalled:
+		status.Phase = storagev1.BucketPhaseFailed
+	default:
+		status.Phase = storagev1.BucketPhaseProvisioning
+	}
+	return fmt.Sprintf("bucket %s is active at %s", status.ID, status.Endpoint)
+}
+
+// run is one pass over one bucket: what the steps have learned so far.
+type run struct {
+	*Kind
+	pass   *engine.Pass
+	bucket *storagev1.StorageBucket
+
+	// target is the provider that serves the bucket; nil until resolve has found it.
+	target *outside.Target
+}
+
+func (r *run) name() types.NamespacedName { return client.ObjectKeyFromObject(r.bucket) }
+
+// usable tells whether the provider serves the bucket, as far as is known.
+func (r *run) usable() bool {
+	return r.bucket.Status.ID != "" && r.bucket.Status.Phase == storagev1.BucketPhaseActive
+}
+
+// marks are the annotations that the bucket must carry before it is created,
+// with the given key.
+func (r *run) marks(key string) map[string]string {
+	return map[string]string{
+		storagev1.IdempotencyKeyAnnotation: key,
+		storagev1.ProviderAnnotation:       r.target.Name,
+	}
+}
+
+// shortWait is how long a wait may be that is not worth a status write.
+const shortWait = 2 * time.Second
+
+// failed turns a provider's answer into what the engine is to do.
+func (r *run) failed(err error) error {
+	e := provider.AsError(err)
+	reason := cmp.Or(e.Reason, string(e.Class))
+	switch e.Class {
+	case provider.Terminal:
+		return engine.Invalid(reason, e)
+	case provider.Throttled:
+		switch {
+		case e.After == 0:
+			return engine.Because(reason, e)
+		case ownLimit(e) && (r.usable() || e.After <= shortWait):
+			return engine.Again(e.After)
+		case ownLimit(e):
+			return engine.Wait(e.After, reason, "%s", e.Message)
+		}
+		return engine.After(e.After, reason, e)
+	case provider.NotFound, provider.Unauthorized, provider.Unsupported, provider.Transient:
+	}
+	return engine.Because(reason, e)
+}
+
+// ownLimit tells whether the call was held back here and not by the provider.
+func ownLimit(e *provider.Error) bool { return e.Class == provider.Throttled && e.Local }

@@ -1,0 +1,249 @@
+package storagebucket
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	logf "sigs.k8s.io/controller-runtime/pkg/log"
+
+	storagev1 "avalonhosting.example/bucketoperator/api/storage/v1"
+	"avalonhosting.example/bucketoperator/internal/controllers/outside"
+	"avalonhosting.example/bucketoperator/internal/engine"
+	"avalonhosting.example/bucketoperator/internal/provider"
+)
+
+// provision makes the bucket at the provider what the spec wants.
+func (r *run) provision(ctx context.Context) error {
+	if r.target == nil {
+		return engine.Skipped
+	}
+	status := &r.bucket.Status
+	through := storagev1.ObservedProvider{Name: r.target.Name, Revision: r.target.Revision}
+	if status.ID != "" {
+		if _, err := r.pass.Hold(ctx, r.marks(r.presentKey())); err != nil {
+			return err
+		}
+	}
+	if settled(r.bucket, through) && !r.pass.Due() {
+		return engine.Unchanged
+	}
+	client, err := r.open(ctx)
+	if err != nil {
+		return err
+	}
+	r.pass.Compared()
+	if status.ID == "" {
+		return r.create(ctx, client, through)
+	}
+	found, err := client.Get(ctx, status.ID)
+	switch {
+	case errors.Is(err, provider.ErrNotFound):
+		return r.createAgain(ctx, client, through)
+	case err != nil:
+		return r.failed(err)
+	}
+	status.Provider, status.Endpoint = through, r.target.Endpoint
+	r.observe(found)
+	return r.converge(ctx, client, found)
+}
+
+func (r *run) open(ctx context.Context) (provider.Client, error) {
+	client, err := r.Access.Open(ctx, *r.target)
+	var bad *provider.Error
+	switch {
+	case errors.Is(err, outside.ErrSecretNotFound):
+		return nil, engine.Missing(storagev1.ReasonSecretNotFound, "%s", outside.SecretNotFound(r.target.Config.Spec.SecretRef.Name))
+	case errors.As(err, &bad):
+		r.bucket.Status.Provider = storagev1.ObservedProvider{Name: r.target.Name, Revision: r.target.Revision}
+		return nil, r.failed(bad)
+	case err != nil:
+		return nil, err
+	}
+	return client, nil
+}
+
+// create makes a bucket that does not exist yet, or finds the one that an
+// earlier pass made without living to say so. Before the call the finalizer
+// and the key are on the object, and the status does not claim that nothing exists.
+func (r *run) create(ctx context.Context, client provider.Client, through storagev1.ObservedProvider) error {
+	key := r.presentKey()
+	if !keyBelongsTo(r.name(), key) {
+		return engine.Invalid(storagev1.ReasonKeyInvalid, fmt.Errorf(
+			"annotation %s was made for an object of another name or namespace: remove it", storagev1.IdempotencyKeyAnnotation))
+	}
+	_, marked := r.bucket.Annotations[storagev1.IdempotencyKeyAnnotation]
+	wrote, err := r.pass.Hold(ctx, r.marks(key))
+	if err != nil {
+		return err
+	}
+	// first is true when it is certain that nothing was made under the key:
+	// it is new, or every call so far was refused.
+	first := wrote && !marked || r.bucket.Status.CreateOutcome != ""
+	if err := r.openAttempt(ctx, client, first); err != nil {
+		return err
+	}
+	logf.FromContext(ctx).Info("Creating the bucket", "region", r.bucket.Spec.Region, "provider", r.target.Name)
+	made, err := client.Create(ctx, key, r.want())
+	status := &r.bucket.Status
+	status.Provider, status.Endpoint = through, r.target.Endpoint
+	if err != nil {
+		if e := provider.AsError(err); first && e.Refused {
+			status.CreateOutcome = storagev1.CreateOutcomeRefused
+			if ownLimit(e) {
+				status.CreateOutcome = storagev1.CreateOutcomeNotSent
+			}
+		}
+		return r.failed(err)
+	}
+	status.ID = made.ID
+	if first {
+		status.SizeGB = r.bucket.Spec.SizeGB // what the call asked for; a replay may have asked for another size
+	}
+	r.observe(made)
+	return r.converge(ctx, client, made)
+}
+
+// openAttempt makes it durable that a create call may have been made.
+func (r *run) openAttempt(ctx context.Context, client provider.Client, first bool) error {
+	status := &r.bucket.Status
+	switch {
+	case status.CreateOutcome == storagev1.CreateOutcomeRefused:
+		// A provider that still does not answer, or still refuses the
+		// credentials, is found out without a write.
+		if err := client.Probe(ctx); err != nil {
+			return r.failed(err)
+		}
+	case status.CreateOutcome == "" && first:
+		return nil // the write of the key says it
+	case status.CreateOutcome == "":
+		return r.pass.Fresh(ctx)
+	}
+	status.CreateOutcome = ""
+	return r.pass.Checkpoint(ctx, storagev1.ReasonProvisioning, "the bucket is being created")
+}
+
+// createAgain makes a bucket in place of one that is gone at the provider. It
+// needs a new key: under the old one the provider would answer with the old bucket.
+func (r *run) createAgain(ctx context.Context, client provider.Client, through storagev1.ObservedProvider) error {
+	status := &r.bucket.Status
+	vanished := status.ID
+	logf.FromContext(ctx).Info("The bucket is gone at the provider", "bucket", vanished)
+	r.pass.Announce(corev1.EventTypeWarning, storagev1.ReasonBucketVanished,
+		"bucket %s is gone at the provider, with what was in it: creating another", vanished)
+	if _, err := r.pass.Hold(ctx, r.marks(nextKey(r.name(), r.presentKey(), vanished))); err != nil {
+		return err
+	}
+	status.ID, status.SizeGB, status.Region, status.Encrypted = "", 0, "", nil
+	status.Phase = storagev1.BucketPhaseProvisioning
+	status.CreateOutcome = storagev1.CreateOutcomeNotSent
+	return r.create(ctx, client, through)
+}
+
+// presentKey is the key on the object or, where there is none, the one to put there.
+func (r *run) presentKey() string {
+	if key := r.bucket.Annotations[storagev1.IdempotencyKeyAnnotation]; key != "" {
+		return key
+	}
+	return newKey(r.name(), r.bucket.UID, r.bucket.Status.ID)
+}
+
+func (r *run) want() provider.Spec {
+	spec := &r.bucket.Spec
+	return provider.Spec{Region: spec.Region, SizeGB: spec.SizeGB, Encrypted: spec.Encrypted != nil && *spec.Encrypted}
+}
+
+// observe takes over what the provider reports. What it leaves out stays as it was last known.
+func (r *run) observe(found provider.Bucket) {
+	status := &r.bucket.Status
+	status.CreateOutcome = ""
+	status.Region = cmp.Or(found.Region, status.Region)
+	status.SizeGB = cmp.Or(found.SizeGB, status.SizeGB)
+	if found.Encrypted != nil {
+		status.Encrypted = found.Encrypted
+	}
+	switch found.Phase {
+	case provider.Active:
+		status.Phase = storagev1.BucketPhaseActive
+	case provider.Failed:
+		status.Phase = storagev1.BucketPhaseFailed
+	case provider.Provisioning:
+		status.Phase = storagev1.BucketPhaseProvisioning
+	}
+}
+
+// converge waits until the provider has made the bucket, then gives it the
+// size of the spec.
+func (r *run) converge(ctx context.Context, client provider.Client, found provider.Bucket) error {
+	r.noteEncryption(found)
+	switch found.Phase {
+	case provider.Failed:
+		return engine.Invalid(storagev1.ReasonBucketFailed, fmt.Errorf(
+			"the provider has given bucket %s up: %s; delete this object, or have the provider mend the bucket",
+			r.bucket.Status.ID, cmp.Or(found.Message, "it gives no reason")))
+	case provider.Provisioning:
+		r.noteSize(found)
+		return engine.Wait(r.pollDelay(makingSince(r.bucket, r.pass.Now())),
+			storagev1.ReasonProvisioning, "the provider is making bucket %s", r.bucket.Status.ID)
+	case provider.Active:
+	}
+	if r.bucket.Status.SizeGB == r.bucket.Spec.SizeGB {
+		r.noteSize(found)
+		return nil
+	}
+	return r.resize(ctx, client)
+}
+
+func (r *run) resize(ctx context.Context, client provider.Client) error {
+	status, size := &r.bucket.Status, r.bucket.Spec.SizeGB
+	logf.FromContext(ctx).Info("Resizing the bucket", "bucket", status.ID, "sizeGB", size)
+	resized, err := client.Resize(ctx, status.ID, size)
+	switch {
+	case errors.Is(err, provider.ErrUnsupported):
+		r.pass.Note(storagev1.ConditionSizeApplied, metav1.ConditionFalse, storagev1.ReasonNotSupported,
+			"the provider cannot resize: spec.sizeGB %d is not applied", size)
+		return nil
+	case errors.Is(err, provider.ErrTerminal):
+		r.pass.Note(storagev1.ConditionSizeApplied, metav1.ConditionFalse, storagev1.ReasonResizeRefused, "%s", provider.AsError(err).Message)
+		return engine.Invalid(storagev1.ReasonResizeRefused, fmt.Errorf(
+			"the provider refused spec.sizeGB %d, the bucket has %d: %w; change spec.sizeGB", size, status.SizeGB, err))
+	case err != nil:
+		r.pass.Note(storagev1.ConditionSizeApplied, metav1.ConditionUnknown, storagev1.ReasonResizing, "the bucket does not have spec.sizeGB %d yet", size)
+		return r.failed(err)
+	}
+	status.SizeGB = cmp.Or(resized.SizeGB, size)
+	if status.SizeGB != size {
+		r.pass.Note(storagev1.ConditionSizeApplied, metav1.ConditionUnknown, storagev1.ReasonResizing, "the bucket does not have spec.sizeGB %d yet", size)
+		return engine.Wait(r.pollDelay(makingSince(r.bucket, r.pass.Now())),
+			storagev1.ReasonResizing, "the provider is resizing bucket %s", status.ID)
+	}
+	r.pass.Note(storagev1.ConditionSizeApplied, metav1.ConditionTrue, storagev1.ReasonApplied, "")
+	return nil
+}
+
+// noteSize tells whether the bucket has the size of the spec.
+func (r *run) noteSize(found provider.Bucket) {
+	switch found.SizeGB {
+	case 0:
+		r.pass.Note(storagev1.ConditionSizeApplied, metav1.ConditionUnknown, storagev1.ReasonNotReported, "the provider does not report the size")
+	case r.bucket.Spec.SizeGB:
+		r.pass.Note(storagev1.ConditionSizeApplied, metav1.ConditionTrue, storagev1.ReasonApplied, "")
+	}
+}
+
+// noteEncryption tells whether the bucket is encrypted as the spec wants it.
+func (r *run) noteEncryption(found provider.Bucket) {
+	want := r.want().Encrypted
+	switch {
+	case found.Encrypted == nil && r.bucket.Status.Encrypted == nil:
+		r.pass.Note(storagev1.ConditionEncryptionApplied, metav1.ConditionUnknown, storagev1.ReasonNotReported, "the provider does not report encryption")
+	case *r.bucket.Status.Encrypted == want:
+		r.pass.Note(storagev1.ConditionEncryptionApplied, metav1.ConditionTrue, storagev1.ReasonApplied, "")
+	default:
+		r.pass.Note(storagev1.ConditionEncryptionApplied, metav1.ConditionFalse, storagev1.ReasonNotSupported,
+			"the provider reports encrypted=%t, spec.encrypted is %t: it cannot be changed for this bucket", *r.bucket.Status.Encrypted, want)
+	}
+}

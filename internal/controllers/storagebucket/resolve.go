@@ -1,0 +1,108 @@
+package storagebucket
+
+import (
+	"context"
+	"fmt"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+
+	storagev1 "avalonhosting.example/bucketoperator/api/storage/v1"
+	"avalonhosting.example/bucketoperator/internal/controllers/outside"
+	"avalonhosting.example/bucketoperator/internal/engine"
+)
+
+// resolve finds the provider that serves the bucket.
+func (r *run) resolve(ctx context.Context) error {
+	name, bound, err := r.binding()
+	if err != nil {
+		return err
+	}
+	target, err := r.find(ctx, name, bound)
+	if err != nil {
+		return err
+	}
+	if config := target.Config; config != nil {
+		if !bound && !config.DeletionTimestamp.IsZero() {
+			return engine.Missing(storagev1.ReasonProviderDeleting, "BucketProviderConfig %s is being deleted", name)
+		}
+		if config.Spec.ResyncInterval != nil {
+			r.pass.ResyncEvery(config.Spec.ResyncInterval.Duration)
+		}
+	}
+	r.target = target
+	return nil
+}
+
+// binding is the name of the configuration that serves the bucket, and whether
+// it can still be another. A bucket that exists, or may exist, stays with the
+// configuration that made it.
+func (r *run) binding() (name string, bound bool, err error) {
+	wanted, status := r.bucket.Spec.ProviderRef, &r.bucket.Status
+	if status.ID != "" {
+		return status.Provider.Name, true, nil
+	}
+	marked, held := r.bucket.Annotations[storagev1.ProviderAnnotation]
+	held = held && r.pass.Held()
+	switch {
+	case held && status.CreateOutcome == "" && wanted != "" && wanted != marked:
+		if marked == "" {
+			marked = "the operator's default endpoint"
+		}
+		return "", true, engine.Invalid(storagev1.ReasonProviderChanged, fmt.Errorf(
+			"spec.providerRef was changed to %s while the bucket may already exist at %s: set it back, or delete this object", wanted, marked))
+	case held && status.CreateOutcome == "":
+		return marked, true, nil
+	case wanted != "":
+		return wanted, false, nil
+	}
+	return storagev1.DefaultBucketProviderConfigName, false, nil
+}
+
+// find is the provider behind a configuration's name. An unbound bucket that
+// names none falls back to the operator's default endpoint.
+func (r *run) find(ctx context.Context, name string, bound bool) (*outside.Target, error) {
+	if name == "" {
+		return r.defaultTarget()
+	}
+	config := &storagev1.BucketProviderConfig{}
+	err := r.Client.Get(ctx, types.NamespacedName{Namespace: r.bucket.Namespace, Name: name}, config)
+	switch {
+	case apierrors.IsNotFound(err) && !bound && r.bucket.Spec.ProviderRef == "":
+		return r.defaultTarget()
+	case apierrors.IsNotFound(err):
+		return nil, engine.Missing(storagev1.ReasonProviderNotFound,
+			"there is no BucketProviderConfig %s in this namespace, which serves this bucket: create it", name)
+	case err != nil:
+		return nil, fmt.Errorf("reading BucketProviderConfig %s: %w", name, err)
+	case !controllerutil.ContainsFinalizer(config, storagev1.ConfigFinalizer) && config.DeletionTimestamp.IsZero():
+		return nil, engine.Wait(0, storagev1.ReasonProviderNotReady, "BucketProviderConfig %s was not looked at yet", name)
+	}
+	secretName := config.Spec.SecretRef.Name
+	if secretName == "" {
+		target := outside.Configured(config, nil)
+		return &target, nil
+	}
+	secret, err := r.Access.SecretMetadata(ctx, types.NamespacedName{Namespace: r.bucket.Namespace, Name: secretName})
+	switch {
+	case err != nil:
+		return nil, err
+	case secret == nil:
+		return nil, engine.Missing(storagev1.ReasonSecretNotFound, "%s", outside.SecretNotFound(secretName))
+	case !controllerutil.ContainsFinalizer(secret, storagev1.ConfigFinalizer) && secret.DeletionTimestamp.IsZero():
+		return nil, engine.Wait(0, storagev1.ReasonProviderNotReady, "Secret %s of BucketProviderConfig %s was not looked at yet", secretName, name)
+	}
+	target := outside.Configured(config, secret)
+	return &target, nil
+}
+
+func (r *run) defaultTarget() (*outside.Target, error) {
+	if r.DefaultEndpoint == "" {
+		return nil, engine.Missing(storagev1.ReasonProviderNotFound,
+			"spec.providerRef names no BucketProviderConfig, there is none called %s in this namespace, and the operator has no default endpoint: create one, or name one",
+			storagev1.DefaultBucketProviderConfigName)
+	}
+	target := outside.Default(r.DefaultEndpoint)
+	return &target, nil
+}
