@@ -1,0 +1,61 @@
+package httpapi
+
+import (
+	"encoding/base64"
+	"encoding/hex"
+	"net/url"
+	"strings"
+
+	"avalonhosting.example/bucketoperator/internal/provider"
+)
+
+// apiKeyName is the key of the Secret that holds the bearer token.
+const apiKeyName = "apiKey"
+
+// maxAPIKey is what servers take in a header at least, and more than tokens have.
+const maxAPIKey = 4096
+
+// apiKey reads the bearer token; no credentials mean none. A line break at the
+// end is what an editor or echo left there. Errors never hold the value.
+func apiKey(credentials map[string][]byte) (string, error) {
+	if credentials == nil {
+		return "", nil
+	}
+	value, ok := credentials[apiKeyName]
+	if !ok {
+		return "", secretInvalid("the Secret has no key " + apiKeyName + ": put the provider's API key there")
+	}
+	key := strings.TrimRight(string(value), "\r\n")
+	switch {
+	case key == "":
+		return "", secretInvalid("the key " + apiKeyName + " of the Secret is empty: put the provider's API key there")
+	case len(key) > maxAPIKey:
+		return "", secretInvalid("the key " + apiKeyName + " of the Secret is longer than 4096 bytes: put the provider's API key there, and nothing else")
+	case strings.ContainsFunc(key, func(r rune) bool { return r <= ' ' || r > '~' }):
+		return "", secretInvalid("the key " + apiKeyName + " of the Secret holds spaces, line breaks or characters that are not ASCII: " +
+			"put the provider's API key there as it is, and nothing else")
+	}
+	return key, nil
+}
+
+func secretInvalid(message string) error {
+	return notSent(provider.Terminal, reasonSecretInvalid, message, nil)
+}
+
+// spellings are the forms in which a provider might repeat the token.
+func spellings(key string) []string {
+	if key == "" {
+		return nil
+	}
+	raw := []byte(key)
+	return []string{
+		key,
+		base64.StdEncoding.EncodeToString(raw),
+		base64.RawStdEncoding.EncodeToString(raw),
+		base64.URLEncoding.EncodeToString(raw),
+		base64.RawURLEncoding.EncodeToString(raw),
+		hex.EncodeToString(raw),
+		url.QueryEscape(key),
+		url.PathEscape(key),
+	}
+}

@@ -1,0 +1,125 @@
+// Package httpapi reaches bucket providers that speak the HTTP protocol of
+// docs/http-provider.md. It trusts no answer: calls are bounded in time, bodies
+// and headers in size, ids are checked before they are put into a path,
+// redirects are not followed, and endpoints of tenants must pass package guard.
+package httpapi
+
+import (
+	"cmp"
+	"crypto/x509"
+	"net"
+	"net/http"
+	"net/url"
+	"sync"
+	"time"
+
+	"k8s.io/utils/clock"
+
+	"avalonhosting.example/bucketoperator/internal/provider"
+	"avalonhosting.example/bucketoperator/internal/provider/guard"
+)
+
+// DefaultTimeout bounds a call where Factory.Timeout does not.
+const DefaultTimeout = 10 * time.Second
+
+// Factory opens Clients. The zero value is ready to use; its fields must not
+// change after the first Open. It is safe for concurrent use.
+type Factory struct {
+	// AllowLoopback lets tenants name loopback endpoints: for development.
+	AllowLoopback bool
+	// Timeout bounds each call, from the name look-up to the last byte; 0 means
+	// DefaultTimeout.
+	Timeout time.Duration
+	// Observe is told of each call that ended: the operation, the HTTP status
+	// or else error, timeout or throttled, and how long it took. May be nil.
+	Observe func(operation, code string, seconds float64)
+	// Clock tells the time for limits and measurements; nil means the real one.
+	Clock clock.PassiveClock
+	// Resolver looks up names; nil means the system's.
+	Resolver *net.Resolver
+	// Wrap, if set, stands between the Clients and the network: for tests that
+	// watch calls or make them fail.
+	Wrap func(http.RoundTripper) http.RoundTripper
+	// RootCAs are who may sign a provider's certificate; nil means the system's.
+	RootCAs *x509.CertPool
+
+	once      sync.Once
+	governors provider.Governors
+	trusted   *http.Transport
+	guarded   *http.Transport
+}
+
+var _ provider.Factory = (*Factory)(nil)
+
+func (f *Factory) init() {
+	f.once.Do(func() {
+		f.Timeout = cmp.Or(f.Timeout, DefaultTimeout)
+		if f.Clock == nil {
+			f.Clock = clock.RealClock{}
+		}
+		if f.Observe == nil {
+			f.Observe = func(string, string, float64) {}
+		}
+		f.governors.Clock = f.Clock
+		f.trusted = f.transport(nil)
+		f.guarded = f.transport(guard.Control(f.AllowLoopback))
+	})
+}
+
+// Open makes a Client. It makes no call. It fails with a Terminal *provider.Error
+// when the endpoint cannot be used (EndpointInvalid, EndpointRefused) or the
+// credentials hold no usable apiKey (SecretInvalid).
+func (f *Factory) Open(config provider.Config) (provider.Client, error) {
+	f.init()
+	base, err := f.endpoint(config)
+	if err != nil {
+		return nil, err
+	}
+	key, err := apiKey(config.Credentials)
+	if err != nil {
+		return nil, err
+	}
+	var transport http.RoundTripper = f.guarded
+	if config.Trusted {
+		transport = f.trusted
+	}
+	if f.Wrap != nil {
+		transport = f.Wrap(transport)
+	}
+	return &client{
+		base:      base,
+		key:       key,
+		secrets:   spellings(key),
+		transport: transport,
+		governor:  f.governors.For(config),
+		timeout:   f.Timeout,
+		clock:     f.Clock,
+		observe:   f.Observe,
+	}, nil
+}
+
+// Forget frees what the Clients of owner share.
+func (f *Factory) Forget(owner string) {
+	f.init()
+	f.governors.Forget(owner)
+}
+
+// Close closes the connections that no call is using.
+func (f *Factory) Close() {
+	f.init()
+	f.trusted.CloseIdleConnections()
+	f.guarded.CloseIdleConnections()
+}
+
+func (f *Factory) endpoint(config provider.Config) (*url.URL, error) {
+	base, err := guard.Parse(config.Endpoint)
+	if err != nil {
+		return nil, notSent(provider.Terminal, reasonEndpointInvalid, err.Error(), err)
+	}
+	if !config.Trusted {
+		if err := guard.CheckURL(config.Endpoint, f.AllowLoopback); err != nil {
+			return nil, notSent(provider.Terminal, reasonEndpointRefused, err.Error(), err)
+		}
+	}
+	return base, nil
+}
