@@ -1,0 +1,22 @@
+package localcluster
+
+import "os"
+
+// TestKubeconfigEnv names the environment variable with the path of a kubeconfig
+// file whose cluster package testplane uses, in place of starting one.
+const TestKubeconfigEnv = "BUCKETOPERATOR_TEST_KUBECONFIG"
+
+// Environ is the environment of this process for a command that uses the
+// cluster: KUBECONFIG and TestKubeconfigEnv are set, and kubectl is in PATH.
+func (c *Cluster) Environ() []string {
+	return append(os.Environ(),
+		"KUBECONFIG="+c.Kubeconfig(),
+		TestKubeconfigEnv+"="+c.Kubeconfig(),
+		"PATH="+c.assets.Dir+string(os.PathListSeparator)+os.Getenv("PATH"),
+	)
+}
+
+// WriteKubeconfig writes what is in the file that Kubeconfig names to path, too.
+func (c *Cluster) WriteKubeconfig(path string) error {
+	return writeKubeconfig(c.admin, adminUser, path)
+}

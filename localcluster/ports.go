@@ -1,0 +1,37 @@
+package localcluster
+
+import (
+	"fmt"
+	"net"
+	"strings"
+)
+
+const (
+	loopback = "127.0.0.1"
+	// portAttempts bounds how often a program is started anew because another
+	// process took its port first.
+	portAttempts = 5
+)
+
+// freePort returns a loopback port that was free a moment ago. It may be taken
+// before a program listens on it: see portTaken.
+func freePort() (int, error) {
+	listener, err := net.Listen("tcp", net.JoinHostPort(loopback, "0"))
+	if err != nil {
+		return 0, fmt.Errorf("finding a free port: %w", err)
+	}
+	port := listener.Addr().(*net.TCPAddr).Port
+	return port, listener.Close()
+}
+
+// portTaken tells whether the program ended because its port was in use, which
+// only its log can say.
+func (p *process) portTaken() bool {
+	select {
+	case <-p.ended:
+		text, err := readTail(p.logPath, logTailLen)
+		return err == nil && strings.Contains(text, "address already in use")
+	default:
+		return false
+	}
+}
