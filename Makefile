@@ -1,0 +1,146 @@
+# `make help` lists the targets. Go builds and caches every tool from its pinned
+# version: tools/go.mod has the generators, tools/lint/go.mod the linters.
+SHELL := bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+
+IMG ?= registry.example.com/bucketoperator:v0.1.0
+KUBECTL ?= kubectl
+TEST_TIMEOUT ?= 30m
+TEST_ARGS ?=
+LINT_ARGS ?=
+
+TOOL := go tool -modfile=tools/go.mod
+LINT := go tool -modfile=tools/lint/go.mod golangci-lint-kube-api-linter
+MODULES := . tools tools/lint localcluster/kubernetes
+SCRIPTS := .ci/run $(wildcard hack/*.sh)
+
+##@ Try it
+
+.PHONY: help
+help: ## Show this list.
+	@awk 'BEGIN { FS = ":.*## "; print "make TARGET, where TARGET is one of" } \
+		/^##@/ { printf "\n%s\n", substr($$0, 5) } \
+		/^[a-z-]+:.*## / { printf "  %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+.PHONY: run
+run: ## Start a control plane, the mock provider and the operator here, with a sample; Ctrl-C ends it all.
+	go run ./cmd/quickstart run
+
+.PHONY: demo
+demo: ## The same, and walk a bucket through its life: create, resize, self-heal, delete.
+	go run ./cmd/quickstart demo
+
+.PHONY: kubectl
+kubectl: ## Build kubectl, together with the control plane, and print its path.
+	@programs=$$(go run ./cmd/localcluster build) && echo "$$programs/kubectl"
+
+##@ Test it
+
+.PHONY: test
+test: control-plane ## Run every test, those against a real API server too. TEST_ARGS=-race adds to go test.
+	go test -timeout $(TEST_TIMEOUT) $(TEST_ARGS) ./...
+
+.PHONY: faults
+faults: control-plane ## Run the whole fault matrix, of which `make test` runs a part.
+	go test ./test/faults -faults.all -timeout 60m $(TEST_ARGS)
+
+.PHONY: bench
+bench: control-plane ## Run the benchmark; it prints a table and writes it as JSON.
+	go run ./test/bench
+
+.PHONY: control-plane
+control-plane:
+	@echo "==> control plane: built from source the first time, about 12 minutes on 2 cores"
+	go run ./cmd/localcluster build
+
+##@ Check it
+
+.PHONY: verify
+verify: lint verify-generated verify-modules verify-manifests verify-scripts verify-links ## Lint, and check that generated files, modules, manifests, scripts and links are right.
+	@echo "verify: all is well"
+
+.PHONY: lint
+lint: ## Run the linters. LINT_ARGS=--fix repairs what it can.
+	@echo "==> lint: the linters are built the first time, about 3 minutes on 2 cores"
+	$(LINT) run $(LINT_ARGS) -c .golangci-kal.yml ./api/...
+	$(LINT) run $(LINT_ARGS) ./...
+	$(LINT) fmt --diff localcluster/kubernetes
+
+# Not a part of verify: it asks the Go vulnerability database, and a new entry
+# there must not fail a build of an unchanged commit.
+.PHONY: vulncheck
+vulncheck: ## Look for known vulnerabilities in what is linked (needs the Go vulnerability database).
+	$(TOOL) govulncheck ./...
+
+.PHONY: verify-generated
+verify-generated:
+	@echo "==> generated files"
+	hack/verify-generated.sh
+
+.PHONY: verify-modules
+verify-modules:
+	@echo "==> go.mod and go.sum"
+	for module in $(MODULES); do (cd $$module && go mod tidy -diff); done
+
+.PHONY: verify-manifests
+verify-manifests:
+	@echo "==> manifests"
+	for dir in default crd samples; do $(TOOL) kustomize build config/$$dir >/dev/null; done
+
+.PHONY: verify-scripts
+verify-scripts:
+	@echo "==> shell scripts"
+	$(TOOL) shfmt -d $(SCRIPTS)
+	for script in $(SCRIPTS); do bash -n $$script; done
+	if command -v shellcheck >/dev/null; then shellcheck $(SCRIPTS); fi
+
+.PHONY: verify-links
+verify-links:
+	@echo "==> links in the docs"
+	go run ./hack/linkcheck
+
+##@ Build it
+
+.PHONY: generate
+generate: ## Generate Go code from the API types: deep copies and apply configurations.
+	find api -name 'zz_generated.*' -delete
+	rm -rf api/*/*/applyconfiguration
+	$(TOOL) controller-gen object applyconfiguration paths=./api/...
+
+.PHONY: manifests
+manifests: ## Generate the CRDs and the operator's ClusterRole from markers.
+	rm -rf config/crd/bases config/rbac/role.yaml
+	$(TOOL) controller-gen crd paths=./api/... output:crd:dir=config/crd/bases
+	$(TOOL) controller-gen rbac:roleName=bucketoperator-manager-role paths=./internal/... output:rbac:dir=config/rbac
+
+.PHONY: build
+build: ## Build the operator into bin/bucketoperator.
+	CGO_ENABLED=0 go build -trimpath -ldflags='-s -w' -o bin/bucketoperator ./cmd/manager
+
+.PHONY: clean
+clean: ## Remove what was built here. Go's own caches stay.
+	rm -rf bin
+
+##@ Deploy it (to the cluster that kubectl speaks to)
+
+.PHONY: install
+install: ## Install the CRDs.
+	$(TOOL) kustomize build config/crd | $(KUBECTL) apply --server-side -f -
+
+.PHONY: deploy
+deploy: ## Install the CRDs and the operator. IMG=... names another image.
+	$(TOOL) kustomize build config/default | \
+		sed 's|image: registry.example.com/bucketoperator:v0.1.0|image: $(IMG)|' | \
+		$(KUBECTL) apply --server-side -f -
+
+.PHONY: undeploy
+undeploy: ## Remove the operator; refused while custom resources exist. The CRDs stay.
+	hack/no-objects.sh "$(KUBECTL)"
+	$(TOOL) kustomize build config/default | \
+		$(KUBECTL) delete --ignore-not-found -l 'app.kubernetes.io/component!=crd' -f -
+
+.PHONY: uninstall
+uninstall: ## Remove the CRDs; refused while custom resources exist.
+	hack/no-objects.sh "$(KUBECTL)"
+	$(TOOL) kustomize build config/crd | $(KUBECTL) delete --ignore-not-found -f -
