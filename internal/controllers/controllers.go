@@ -138,6 +138,9 @@ func SetUp(ctx context.Context, mgr ctrl.Manager, namespaces []string, options O
 	}
 	if options.Registry != nil {
 		s.engine.Metrics = engine.NewMetrics(options.Registry)
+		if err := options.Registry.Register(engine.NewObjectGauge(ctx, mgr.GetCache(), lists)); err != nil {
+			return fmt.Errorf("registering the gauge of objects: %w", err)
+		}
 	}
 	for _, group := range Groups {
 		if len(options.Groups) > 0 && !slices.Contains(options.Groups, group) {
@@ -148,6 +151,12 @@ func SetUp(ctx context.Context, mgr ctrl.Manager, namespaces []string, options O
 		}
 	}
 	return nil
+}
+
+// lists holds one line for each kind whose objects are counted.
+var lists = map[string]func() client.ObjectList{
+	"StorageBucket":        func() client.ObjectList { return &storagev1.StorageBucketList{} },
+	"BucketProviderConfig": func() client.ObjectList { return &storagev1.BucketProviderConfigList{} },
 }
 
 // kinds holds one line for each group of Groups.

@@ -8,7 +8,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
@@ -29,31 +28,27 @@ type Child[C client.Object] struct {
 	Want C
 	// Empty is an empty object of the same kind.
 	Empty C
-	// Apply is Want as an apply-configuration that holds only what is owned.
-	// It gets the uid of the object that it is meant for.
-	Apply func(uid string) runtime.ApplyConfiguration
 	// Same tells whether a live object is as wanted in all that is owned.
 	Same func(live C) bool
+	// Correct makes a live object as wanted in all that is owned, and leaves
+	// the rest as it is.
+	Correct func(live C)
 	// Conflict is the reason of the condition when somebody else's object has the name.
 	Conflict string
 }
 
-// Own makes sure that the child exists as wanted. A missing one is created
-// plainly, which costs the API server least; one that differs is applied. An
-// object of that name that the pass's object does not control, by uid, is
-// never touched.
+// Own makes sure that the child exists as wanted. A missing one is created, one
+// that differs is updated, both with plain writes: these cost the API server
+// least, and unlike an apply can take away what a stranger has added, such as
+// a selector. An object of that name that the pass's object does not control,
+// by uid, is never touched.
 func Own[C client.Object](ctx context.Context, p *Pass, child Child[C]) error {
 	want := child.Want
 	gvk, err := apiutil.GVKForObject(want, p.scheme)
 	if err != nil {
 		return fmt.Errorf("looking up the kind of a child: %w", err)
 	}
-	labels := want.GetLabels()
-	if labels == nil {
-		labels = map[string]string{}
-	}
-	labels[Label] = LabelValue
-	want.SetLabels(labels)
+	want.SetLabels(with(want.GetLabels(), map[string]string{Label: LabelValue}))
 	if err := controllerutil.SetControllerReference(p.obj, want, p.scheme, controllerutil.WithBlockOwnerDeletion(false)); err != nil {
 		return fmt.Errorf("owning %s %s: %w", gvk.Kind, want.GetName(), err)
 	}
@@ -74,30 +69,30 @@ func Own[C client.Object](ctx context.Context, p *Pass, child Child[C]) error {
 	if err != nil {
 		return childError(gvk.Kind, want.GetName(), err)
 	}
-	return p.bring(ctx, gvk.Kind, live, child.Conflict, func() (bool, runtime.ApplyConfiguration) {
-		return child.Same(live) && live.GetLabels()[Label] == LabelValue, child.Apply(string(live.GetUID()))
-	})
-}
-
-// bring makes a live object of the child's name what it should be, if it is ours.
-func (p *Pass) bring(ctx context.Context, kind string, live client.Object, conflict string, compare func() (bool, runtime.ApplyConfiguration)) error {
-	owner := metav1.GetControllerOf(live)
-	switch {
-	case owner == nil || owner.UID != p.obj.GetUID():
-		if owner != nil && owner.Kind == kindOf(p) && owner.Name == p.obj.GetName() {
-			return Wait(0, "PredecessorRemains", "%s %s belongs to a deleted object of this name and is about to be collected", kind, live.GetName())
-		}
-		return Invalid(conflict, fmt.Errorf("there is a %s %s that this object does not own, so it is left alone: delete or rename it", kind, live.GetName()))
-	case !live.GetDeletionTimestamp().IsZero():
-		return Wait(0, "ChildTerminating", "%s %s is being deleted: it is made again when it is gone", kind, live.GetName())
+	if err := p.controls(gvk.Kind, live, child.Conflict); err != nil {
+		return err
 	}
-	same, apply := compare()
-	if same {
+	if child.Same(live) && live.GetLabels()[Label] == LabelValue {
 		return nil
 	}
-	logf.FromContext(ctx).Info("Putting an owned object right", kind, live.GetName())
-	err := p.writer.client.Apply(ctx, apply, client.FieldOwner(FieldManager), client.ForceOwnership)
-	return childError(kind, live.GetName(), err)
+	child.Correct(live)
+	live.SetLabels(with(live.GetLabels(), want.GetLabels()))
+	logf.FromContext(ctx).Info("Putting an owned object right", gvk.Kind, want.GetName())
+	return childError(gvk.Kind, want.GetName(), p.writer.client.Update(ctx, live, client.FieldOwner(FieldManager)))
+}
+
+// controls tells whether a live object is the pass's object's own, and stays.
+func (p *Pass) controls(kind string, live client.Object, conflict string) error {
+	owner := metav1.GetControllerOf(live)
+	switch {
+	case owner != nil && owner.UID == p.obj.GetUID() && live.GetDeletionTimestamp().IsZero():
+		return nil
+	case owner != nil && owner.UID == p.obj.GetUID():
+		return Wait(0, "ChildTerminating", "%s %s is being deleted: it is made again when it is gone", kind, live.GetName())
+	case owner != nil && owner.Kind == kindOf(p) && owner.Name == p.obj.GetName():
+		return Wait(0, "PredecessorRemains", "%s %s belongs to a deleted object of this name and is about to be collected", kind, live.GetName())
+	}
+	return Invalid(conflict, fmt.Errorf("there is a %s %s that this object does not own, so it is left alone: delete or rename it", kind, live.GetName()))
 }
 
 func kindOf(p *Pass) string {

@@ -3,6 +3,7 @@ package engine
 import (
 	"context"
 	"fmt"
+	"maps"
 	"sync"
 	"time"
 
@@ -28,9 +29,10 @@ type Pass struct {
 	compared bool
 	interval time.Duration
 
-	mu     sync.Mutex
-	notes  []metav1.Condition
-	events []announcement
+	mu      sync.Mutex
+	notes   []metav1.Condition
+	cleared []string
+	events  []announcement
 }
 
 type announcement struct {
@@ -59,6 +61,13 @@ func (p *Pass) Note(conditionType string, status metav1.ConditionStatus, reason,
 	p.notes = append(p.notes, metav1.Condition{Type: conditionType, Status: status, Reason: reason, Message: fmt.Sprintf(format, args...)})
 }
 
+// Clear removes a condition that Note has set in an earlier pass.
+func (p *Pass) Clear(conditionType string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.cleared = append(p.cleared, conditionType)
+}
+
 // Announce has an event recorded once the status of this pass has been written.
 func (p *Pass) Announce(eventType, reason, format string, args ...any) {
 	p.mu.Lock()
@@ -76,14 +85,7 @@ func (p *Pass) Hold(ctx context.Context, annotations map[string]string) (bool, e
 	}
 	err := p.writer.patchMetadata(ctx, p, func(obj client.Object) {
 		controllerutil.AddFinalizer(obj, p.finalizer)
-		merged := obj.GetAnnotations()
-		if merged == nil {
-			merged = map[string]string{}
-		}
-		for key, value := range annotations {
-			merged[key] = value
-		}
-		obj.SetAnnotations(merged)
+		obj.SetAnnotations(with(obj.GetAnnotations(), annotations))
 	})
 	return err == nil, err
 }
@@ -122,4 +124,17 @@ func contains(have, want map[string]string) bool {
 		}
 	}
 	return true
+}
+
+// with is have with what is added.
+func with(have, added map[string]string) map[string]string {
+	if len(added) == 0 {
+		return have
+	}
+	merged := maps.Clone(have)
+	if merged == nil {
+		merged = make(map[string]string, len(added))
+	}
+	maps.Copy(merged, added)
+	return merged
 }

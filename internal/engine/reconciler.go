@@ -190,6 +190,9 @@ func (r *Reconciler[T]) report(pass *Pass, obj T, results []result) {
 	} else {
 		first = set.report(results)
 	}
+	for _, conditionType := range pass.cleared {
+		set.remove(conditionType)
+	}
 	for _, note := range pass.notes {
 		set.set(note.Type, note.Status, note.Reason, note.Message)
 	}

@@ -55,6 +55,9 @@ type Operator struct {
 	once   sync.Once
 }
 
+// quiet gives controller-runtime a logger for those who bring none.
+var quiet sync.Once
+
 // Start runs the operator's controllers on the world's namespace until Stop,
 // or the end of the test.
 func (w *World) Start(t testing.TB, settings Settings) *Operator {
@@ -73,9 +76,7 @@ func (w *World) Start(t testing.TB, settings Settings) *Operator {
 	if settings.Cache != nil {
 		settings.Cache(&cacheOptions)
 	}
-	if settings.Log.GetSink() == nil {
-		settings.Log = logr.Discard()
-	}
+	quiet.Do(func() { ctrl.SetLogger(logr.Discard()) })
 	mgr, err := ctrl.NewManager(restConfig, ctrl.Options{
 		Scheme: controllers.NewScheme(), Cache: cacheOptions, Logger: settings.Log,
 		Metrics:                metricsserver.Options{BindAddress: "0"},

@@ -8,6 +8,10 @@ import (
 	"testing"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -39,7 +43,33 @@ func NewWorld(t testing.TB, options mockprovider.Options) *World {
 	}
 	server := httptest.NewServer(mock)
 	t.Cleanup(server.Close)
-	return &World{Namespace: testplane.Namespace(t), Client: NewClient(t), Provider: mock, URL: server.URL}
+	w := &World{Namespace: testplane.Namespace(t), Client: NewClient(t), Provider: mock, URL: server.URL}
+	t.Cleanup(func() { w.letGo(t) })
+	return w
+}
+
+// letGo takes the finalizers off what a test leaves, so that the namespace can
+// go although no operator is there any more.
+func (w *World) letGo(t testing.TB) {
+	ctx, cancel := context.WithTimeout(context.Background(), Patience)
+	defer cancel()
+	for _, list := range []client.ObjectList{&storagev1.StorageBucketList{}, &storagev1.BucketProviderConfigList{}, &corev1.SecretList{}} {
+		if err := w.Client.List(ctx, list, client.InNamespace(w.Namespace)); err != nil {
+			t.Errorf("listing what the test leaves: %v", err)
+			continue
+		}
+		_ = meta.EachListItem(list, func(o runtime.Object) error {
+			object := o.(client.Object)
+			if len(object.GetFinalizers()) == 0 {
+				return nil
+			}
+			patch := client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`))
+			if err := w.Client.Patch(ctx, object, patch); client.IgnoreNotFound(err) != nil {
+				t.Errorf("letting %s go: %v", object.GetName(), err)
+			}
+			return nil
+		})
+	}
 }
 
 // NewClient is a client for the API server that knows all of the operator's kinds.

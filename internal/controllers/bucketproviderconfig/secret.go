@@ -44,6 +44,7 @@ func (r *run) releaseSecrets(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	r.pass.Clear(storagev1.ConditionSecretKept)
 	for i := range held {
 		needed, err := r.needed(ctx, &held[i])
 		if err != nil {

@@ -7,9 +7,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/types"
-	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
 
 	storagev1 "avalonhosting.example/bucketoperator/api/storage/v1"
 	"avalonhosting.example/bucketoperator/internal/engine"
@@ -35,11 +32,13 @@ func (r *run) publishAccess(ctx context.Context) error {
 			Data:       data,
 		},
 		Empty: &corev1.Secret{},
-		Apply: func(uid string) runtime.ApplyConfiguration {
-			return corev1ac.Secret(name, r.bucket.Namespace).WithUID(types.UID(uid)).
-				WithLabels(map[string]string{engine.Label: engine.LabelValue}).WithData(data)
+		Same:  func(live *corev1.Secret) bool { return holds(live.Data, data) },
+		Correct: func(live *corev1.Secret) {
+			if live.Data == nil {
+				live.Data = map[string][]byte{}
+			}
+			maps.Copy(live.Data, data)
 		},
-		Same:     func(live *corev1.Secret) bool { return holds(live.Data, data) },
 		Conflict: storagev1.ReasonSecretConflict,
 	})
 	if err == nil {

@@ -12,10 +12,6 @@ import (
 	discoveryv1 "k8s.io/api/discovery/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/types"
-	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
-	discoveryv1ac "k8s.io/client-go/applyconfigurations/discovery/v1"
 
 	storagev1 "avalonhosting.example/bucketoperator/api/storage/v1"
 	"avalonhosting.example/bucketoperator/internal/engine"
@@ -90,16 +86,15 @@ func (r *run) ownService(ctx context.Context, to address) error {
 	return engine.Own(ctx, r.pass, engine.Child[*corev1.Service]{
 		Want:  &corev1.Service{ObjectMeta: r.childMeta(), Spec: spec},
 		Empty: &corev1.Service{},
-		Apply: func(uid string) runtime.ApplyConfiguration {
-			ac := corev1ac.ServiceSpec().WithType(spec.Type).WithPorts(corev1ac.ServicePort().
-				WithName(to.portName).WithPort(to.port).WithProtocol(corev1.ProtocolTCP))
-			if spec.Type == corev1.ServiceTypeExternalName {
-				ac.WithExternalName(spec.ExternalName)
-			} else {
-				ac.WithClusterIP(spec.ClusterIP)
+		Correct: func(live *corev1.Service) {
+			live.Spec.Type, live.Spec.ExternalName = spec.Type, spec.ExternalName
+			live.Spec.Ports, live.Spec.Selector = spec.Ports, nil
+			if live.Spec.ClusterIP != spec.ClusterIP {
+				live.Spec.ClusterIP, live.Spec.ClusterIPs = spec.ClusterIP, nil
 			}
-			return corev1ac.Service(r.bucket.Name, r.bucket.Namespace).WithUID(types.UID(uid)).
-				WithLabels(map[string]string{engine.Label: engine.LabelValue}).WithSpec(ac)
+			if spec.Type == corev1.ServiceTypeExternalName {
+				live.Spec.IPFamilies, live.Spec.IPFamilyPolicy, live.Spec.InternalTrafficPolicy = nil, nil, nil
+			}
 		},
 		Same:     func(live *corev1.Service) bool { return sameService(live, spec) },
 		Conflict: storagev1.ReasonServiceConflict,
@@ -152,17 +147,12 @@ func (r *run) ownEndpointSlice(ctx context.Context, to address) error {
 	return engine.Own(ctx, r.pass, engine.Child[*discoveryv1.EndpointSlice]{
 		Want:  want,
 		Empty: &discoveryv1.EndpointSlice{},
-		Apply: func(uid string) runtime.ApplyConfiguration {
-			ac := discoveryv1ac.EndpointSlice(want.Name, want.Namespace).WithUID(types.UID(uid)).
-				WithLabels(map[string]string{engine.Label: engine.LabelValue, discoveryv1.LabelServiceName: r.bucket.Name}).
-				WithAddressType(family).
-				WithEndpoints(discoveryv1ac.Endpoint().WithAddresses(to.ip.String()).WithConditions(discoveryv1ac.EndpointConditions().WithReady(true))).
-				WithPorts(discoveryv1ac.EndpointPort().WithName(to.portName).WithPort(to.port).WithProtocol(protocol))
-			return ac
-		},
 		Same: func(live *discoveryv1.EndpointSlice) bool {
 			return live.Labels[discoveryv1.LabelServiceName] == r.bucket.Name && live.AddressType == family &&
 				equality.Semantic.DeepEqual(live.Endpoints, want.Endpoints) && equality.Semantic.DeepEqual(live.Ports, want.Ports)
+		},
+		Correct: func(live *discoveryv1.EndpointSlice) {
+			live.Endpoints, live.Ports = want.Endpoints, want.Ports
 		},
 		Conflict: storagev1.ReasonServiceConflict,
 	})

@@ -29,8 +29,8 @@ import (
 // +kubebuilder:rbac:groups=storage.avalonhosting.example,resources=storagebuckets,verbs=get;list;watch;patch
 // +kubebuilder:rbac:groups=storage.avalonhosting.example,resources=storagebuckets/status,verbs=patch
 // +kubebuilder:rbac:groups=storage.avalonhosting.example,resources=bucketproviderconfigs,verbs=get;list;watch
-// +kubebuilder:rbac:groups="",resources=secrets;services,verbs=get;list;watch;create;patch
-// +kubebuilder:rbac:groups=discovery.k8s.io,resources=endpointslices,verbs=get;list;watch;create;patch;delete
+// +kubebuilder:rbac:groups="",resources=secrets;services,verbs=get;list;watch;create;update
+// +kubebuilder:rbac:groups=discovery.k8s.io,resources=endpointslices,verbs=get;list;watch;create;update;delete
 // +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
 
 // marks are the annotations that the kind keeps on its objects.
