@@ -30,7 +30,7 @@ func TestKeyChangesWithAllThatTheBuildDependsOn(t *testing.T) {
 	base := func() recipe {
 		return recipe{sources: [][]byte{[]byte("mod"), []byte("main")}, flags: []string{"-trimpath"}, goVer: "go1.26.0"}
 	}
-	if base().key() != base().key() {
+	if first, second := base().key(), base().key(); first != second {
 		t.Error("equal recipes have different keys")
 	}
 	for what, change := range map[string]func(*recipe){

@@ -16,7 +16,7 @@ const (
 // freePort returns a loopback port that was free a moment ago. It may be taken
 // before a program listens on it: see portTaken.
 func freePort() (int, error) {
-	listener, err := net.Listen("tcp", net.JoinHostPort(loopback, "0"))
+	listener, err := net.Listen("tcp", net.JoinHostPort(loopback, "0")) //nolint:noctx // does not block
 	if err != nil {
 		return 0, fmt.Errorf("finding a free port: %w", err)
 	}

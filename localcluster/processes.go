@@ -38,6 +38,7 @@ func startProcess(name, path string, args []string, logPath string) (*process, e
 	}
 	defer log.Close() // the child has a copy
 
+	//nolint:noctx // stop ends it, in order, and no context outlives its starter
 	cmd := exec.Command(path, args...)
 	cmd.Stdout, cmd.Stderr = log, log
 	// Little else than PATH, or ETCD_... variables of the caller would count.
@@ -67,7 +68,7 @@ func (p *process) waitReady(ctx context.Context, probe func(context.Context) err
 		}
 	})
 	if wait.Interrupted(err) {
-		return fmt.Errorf("waiting for %s to be ready: %w (last answer: %v)%s", p.name, context.Cause(ctx), unready, p.logTail())
+		return fmt.Errorf("waiting for %s to be ready: %w (last answer: %w)%s", p.name, context.Cause(ctx), unready, p.logTail())
 	}
 	return err
 }

@@ -39,6 +39,7 @@ func execute(ctx context.Context, args []string, stderr io.Writer) (code int, er
 	}
 	defer func() { err = errors.Join(err, cluster.Stop()) }()
 
+	//nolint:noctx // signals end it, in order: see attend
 	cmd := exec.Command(commandPath(command[0], cluster.Assets()), command[1:]...)
 	cmd.Env = cluster.Environ()
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr

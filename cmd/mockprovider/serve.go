@@ -54,7 +54,7 @@ type server struct {
 }
 
 func (s *server) start(failed chan<- error) error {
-	listener, err := net.Listen("tcp", s.address)
+	listener, err := net.Listen("tcp", s.address) //nolint:noctx // does not block
 	if err != nil {
 		return fmt.Errorf("listening on %s: %w", s.address, err)
 	}

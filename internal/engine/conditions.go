@@ -1,7 +1,6 @@
 package engine
 
 import (
-	"slices"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -46,8 +45,10 @@ type result struct {
 // report derives all conditions of an object from how the steps fared. It is
 // the only place where conditions come from.
 func (s *conditionSet) report(results []result) (first *stepError) {
+	stalled := false
 	for _, r := range results {
 		e := s.reportStep(r)
+		stalled = stalled || e != nil && e.stalled
 		if first == nil {
 			first = e
 		}
@@ -58,13 +59,12 @@ func (s *conditionSet) report(results []result) (first *stepError) {
 		return nil
 	}
 	s.set(ConditionReady, first.status, first.reason, first.message)
-	if slices.ContainsFunc(results, func(r result) bool { e := asStepError(r.err); return e != nil && e.stalled }) {
-		s.remove(ConditionReconciling)
-		s.set(ConditionStalled, metav1.ConditionTrue, first.reason, first.message)
-	} else {
-		s.remove(ConditionStalled)
-		s.set(ConditionReconciling, metav1.ConditionTrue, first.reason, first.message)
+	now, before := ConditionReconciling, ConditionStalled
+	if stalled {
+		now, before = before, now
 	}
+	s.remove(before)
+	s.set(now, metav1.ConditionTrue, first.reason, first.message)
 	return first
 }
 

@@ -8,14 +8,14 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Unchanged is what a step returns that found nothing to do because the
+// ErrUnchanged is what a step returns that found nothing to do because the
 // status already tells how it fared: its condition stays as it is and counts
 // as it is.
-var Unchanged = errors.New("unchanged since the last pass")
+var ErrUnchanged = errors.New("unchanged since the last pass")
 
-// Skipped is what a step returns that cannot say anything because an earlier
+// ErrSkipped is what a step returns that cannot say anything because an earlier
 // one is not done: its condition stays as it is.
-var Skipped = errors.New("skipped")
+var ErrSkipped = errors.New("skipped")
 
 // ErrStale is returned when the pass worked on an object that has changed
 // meanwhile. Nothing was written; the engine runs the pass again soon.
@@ -87,11 +87,10 @@ func Invalid(reason string, err error) error {
 
 // asStepError is err as a stepError, or nil for an error that only steers the engine.
 func asStepError(err error) *stepError {
-	if err == nil || errors.Is(err, Unchanged) || errors.Is(err, Skipped) {
+	if err == nil || errors.Is(err, ErrUnchanged) || errors.Is(err, ErrSkipped) {
 		return nil
 	}
-	var e *stepError
-	if errors.As(err, &e) {
+	if e, ok := errors.AsType[*stepError](err); ok {
 		return e
 	}
 	return &stepError{status: metav1.ConditionFalse, reason: ReasonError, message: err.Error(), cause: err, retry: retryBackoff}

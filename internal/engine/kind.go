@@ -39,6 +39,12 @@ type Kind[T Object] interface {
 	Summarize(obj T, outcome Outcome) string
 }
 
+// LogValuer is a Kind whose log lines carry more than kind, namespace and
+// name: key and value of what its objects are called outside the cluster.
+type LogValuer[T Object] interface {
+	LogValues(obj T) []any
+}
+
 // Step makes one thing real.
 type Step struct {
 	// Condition is the type of the condition that tells how the step fared.

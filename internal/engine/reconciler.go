@@ -74,6 +74,9 @@ func (r *Reconciler[T]) Reconcile(ctx context.Context, request reconcile.Request
 	if err := r.options.Client.Get(ctx, request.NamespacedName, obj); err != nil {
 		return reconcile.Result{}, client.IgnoreNotFound(err)
 	}
+	if valuer, ok := r.kind.(LogValuer[T]); ok {
+		ctx = logf.IntoContext(ctx, logf.FromContext(ctx).WithValues(valuer.LogValues(obj)...))
+	}
 	pass := &Pass{
 		writer: r.writer, finalizer: r.finalizer, scheme: r.options.Scheme,
 		obj: obj, base: copyOf(obj), before: conditionsThatMatter(obj),
@@ -166,7 +169,7 @@ func (r *Reconciler[T]) finish(ctx context.Context, pass *Pass, obj T, results [
 			return r.steer(ctx, res.err)
 		}
 	}
-	if ctx.Err() != nil { // stopping, or no longer the leader: nothing is to be said
+	if stopping(ctx) {
 		return reconcile.Result{}, nil
 	}
 	if quiet, after := onlyQuiet(results); quiet && equality.Semantic.DeepEqual(pass.base, pass.obj) {
@@ -256,13 +259,17 @@ func (r *Reconciler[T]) next(pass *Pass, obj T, results []result) (reconcile.Res
 // steer says what follows a write that did not go through.
 func (r *Reconciler[T]) steer(ctx context.Context, err error) (reconcile.Result, error) {
 	switch {
-	case ctx.Err() != nil:
+	case stopping(ctx):
 		return reconcile.Result{}, nil
 	case errors.Is(err, ErrStale):
 		return reconcile.Result{RequeueAfter: conflictDelay + time.Duration(r.options.Random()*float64(conflictDelay))}, nil
 	}
 	return reconcile.Result{}, err
 }
+
+// stopping tells whether the operator is about to end, or is no longer the
+// leader: then nothing is to be said.
+func stopping(ctx context.Context) bool { return ctx.Err() != nil }
 
 // onlyQuiet tells whether each step that is not done asked to come back
 // without a word, and when.

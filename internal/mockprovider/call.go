@@ -1,6 +1,7 @@
 package mockprovider
 
 import (
+	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -111,9 +112,7 @@ func (l *callLog) count() map[Operation]int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	counts := make(map[Operation]int, len(l.counts))
-	for operation, n := range l.counts {
-		counts[operation] = n
-	}
+	maps.Copy(counts, l.counts)
 	return counts
 }
 

@@ -145,7 +145,7 @@ func (s *store) update(id string, change func(*Bucket)) (bool, error) {
 // not give the id of a bucket that it had to another one.
 func (s *store) freeID() string {
 	for least := 100_000; ; least *= 10 {
-		id := fmt.Sprintf("bucket-%d", least+rand.IntN(9*least)) // ids are no secrets
+		id := fmt.Sprintf("bucket-%d", least+rand.IntN(9*least)) //nolint:gosec // ids are no secrets
 		if _, taken := s.buckets[id]; !taken && !s.retired[id] {
 			return id
 		}

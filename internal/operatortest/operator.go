@@ -9,7 +9,6 @@ import (
 
 	"github.com/go-logr/logr"
 	"k8s.io/client-go/rest"
-	"k8s.io/utils/ptr"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/config"
@@ -81,13 +80,13 @@ func (w *World) Start(t testing.TB, settings Settings) *Operator {
 		Scheme: controllers.NewScheme(), Cache: cacheOptions, Logger: settings.Log,
 		Metrics:                metricsserver.Options{BindAddress: "0"},
 		HealthProbeBindAddress: "0",
-		Controller:             config.Controller{SkipNameValidation: ptr.To(true)},
+		Controller:             config.Controller{SkipNameValidation: new(true)},
 	})
 	if err != nil {
 		t.Fatalf("making the manager: %v", err)
 	}
 	factory := &httpapi.Factory{AllowLoopback: !settings.RefuseLoopback, Timeout: settings.CallTimeout, Wrap: settings.WrapProvider}
-	ctx, cancel := context.WithCancel(context.Background())
+	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
 	err = controllers.SetUp(ctx, mgr, namespaces, controllers.Options{
 		Providers:               provider.Registry{string(storagev1.ProviderTypeHTTP): factory},
 		DefaultEndpoint:         settings.DefaultEndpoint,

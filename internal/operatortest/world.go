@@ -51,7 +51,7 @@ func NewWorld(t testing.TB, options mockprovider.Options) *World {
 // letGo takes the finalizers off what a test leaves, so that the namespace can
 // go although no operator is there any more.
 func (w *World) letGo(t testing.TB) {
-	ctx, cancel := context.WithTimeout(context.Background(), Patience)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), Patience)
 	defer cancel()
 	for _, list := range []client.ObjectList{&storagev1.StorageBucketList{}, &storagev1.BucketProviderConfigList{}, &corev1.SecretList{}} {
 		if err := w.Client.List(ctx, list, client.InNamespace(w.Namespace)); err != nil {

@@ -81,8 +81,7 @@ func (e *Error) Is(target error) bool {
 // AsError is err as an *Error; an error of another type becomes a Transient
 // one, as nothing is known of it.
 func AsError(err error) *Error {
-	var e *Error
-	if errors.As(err, &e) {
+	if e, ok := errors.AsType[*Error](err); ok {
 		return e
 	}
 	return &Error{Class: Transient, Reason: "ProviderError", Message: "calling the provider failed", Cause: err}

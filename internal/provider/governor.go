@@ -168,7 +168,7 @@ func (g *Governor) refuseBusy(name string, now time.Time) error {
 		return nil
 	}
 	window := min(maxBusy, minBusy*time.Duration(2+len(g.tickets)))
-	after := minBusy + rand.N(window) // spread needs no secrecy
+	after := minBusy + rand.N(window) //nolint:gosec // spread needs no secrecy
 	t := g.tickets[name]
 	if t == nil {
 		t = &ticket{}

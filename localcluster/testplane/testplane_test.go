@@ -100,7 +100,7 @@ func TestHelper(t *testing.T) {
 	if how == "" {
 		return
 	}
-	fmt.Println(testplane.Config().Host)
+	fmt.Fprintln(os.Stdout, testplane.Config().Host)
 	if how == panics {
 		panic("as asked")
 	}
@@ -169,10 +169,10 @@ func readHost(t *testing.T, output *bufio.Reader) string {
 
 func waitUntilClosed(t *testing.T, address string) {
 	t.Helper()
-	err := wait.PollUntilContextTimeout(t.Context(), poll, timeout, true, func(context.Context) (bool, error) {
-		connection, err := net.Dial("tcp", address)
+	err := wait.PollUntilContextTimeout(t.Context(), poll, timeout, true, func(ctx context.Context) (bool, error) {
+		connection, err := new(net.Dialer).DialContext(ctx, "tcp", address)
 		if err != nil {
-			return true, nil
+			return true, nil //nolint:nilerr // that is what it waits for
 		}
 		return false, connection.Close()
 	})

@@ -78,7 +78,6 @@ type RateLimit struct {
 }
 
 // BucketProviderConfigStatus is what the operator observed. Only the operator writes it.
-// +kubebuilder:validation:MinProperties=1
 type BucketProviderConfigStatus struct {
 	// observedGeneration is the generation of the spec that this status tells of.
 	// +optional
@@ -90,7 +89,6 @@ type BucketProviderConfigStatus struct {
 	// +optional
 	// +listType=map
 	// +listMapKey=type
-	// +kubebuilder:validation:MinItems=1
 	// +kubebuilder:validation:MaxItems=16
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
 }

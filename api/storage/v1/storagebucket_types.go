@@ -86,7 +86,6 @@ type StorageBucketSpec struct {
 }
 
 // StorageBucketStatus is what the operator observed. Only the operator writes it.
-// +kubebuilder:validation:MinProperties=1
 type StorageBucketStatus struct {
 	// observedGeneration is the generation of the spec that this status tells of.
 	// +optional
@@ -146,7 +145,6 @@ type StorageBucketStatus struct {
 	// +optional
 	// +listType=map
 	// +listMapKey=type
-	// +kubebuilder:validation:MinItems=1
 	// +kubebuilder:validation:MaxItems=16
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
 }

@@ -87,7 +87,7 @@ func (r *run) secretReady(ctx context.Context) error {
 	case r.config.Spec.SecretRef.Name == "":
 		return nil
 	case !r.endpointOK:
-		return engine.Skipped // what the Secret must hold cannot be said
+		return engine.ErrSkipped // what the Secret must hold cannot be said
 	}
 	_, err := r.Access.Open(ctx, outside.Configured(r.config, nil))
 	if errors.Is(err, outside.ErrSecretNotFound) {
@@ -97,8 +97,7 @@ func (r *run) secretReady(ctx context.Context) error {
 }
 
 func invalid(err error) error {
-	var bad *provider.Error
-	if errors.As(err, &bad) {
+	if bad, ok := errors.AsType[*provider.Error](err); ok {
 		return engine.Invalid(bad.Reason, bad)
 	}
 	return err

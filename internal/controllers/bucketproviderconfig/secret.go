@@ -46,11 +46,7 @@ func (r *run) releaseSecrets(ctx context.Context) error {
 	}
 	r.pass.Clear(storagev1.ConditionSecretKept)
 	for i := range held {
-		needed, err := r.needed(ctx, &held[i])
-		if err != nil {
-			return err
-		}
-		if needed {
+		if r.needed(ctx, &held[i]) {
 			continue
 		}
 		if err := r.patchFinalizers(ctx, &held[i], controllerutil.RemoveFinalizer); err != nil {
@@ -61,13 +57,13 @@ func (r *run) releaseSecrets(ctx context.Context) error {
 }
 
 // needed tells whether a Secret must be kept.
-func (r *run) needed(ctx context.Context, secret *metav1.PartialObjectMetadata) (bool, error) {
+func (r *run) needed(ctx context.Context, secret *metav1.PartialObjectMetadata) bool {
 	for _, config := range index.ConfigsOf(ctx, r.Client, secret.Namespace, secret.Name) {
 		if config.UID == r.config.UID && (!r.config.DeletionTimestamp.IsZero() || r.config.Spec.SecretRef.Name != secret.Name) {
 			continue // this one is done with it
 		}
 		if secret.DeletionTimestamp.IsZero() {
-			return true, nil
+			return true
 		}
 		users := index.BucketsOf(ctx, r.Client, config.Namespace, config.Name, maxNamed+1)
 		if len(users) == 0 {
@@ -77,9 +73,9 @@ func (r *run) needed(ctx context.Context, secret *metav1.PartialObjectMetadata) 
 			r.pass.Note(storagev1.ConditionSecretKept, metav1.ConditionTrue, storagev1.ReasonInUse,
 				"Secret %s is being deleted. %s", secret.Name, inUse(users))
 		}
-		return true, nil
+		return true
 	}
-	return false, nil
+	return false
 }
 
 func (r *run) patchFinalizers(ctx context.Context, secret *metav1.PartialObjectMetadata, change func(client.Object, string) bool) error {

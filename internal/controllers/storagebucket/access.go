@@ -21,7 +21,7 @@ const accessSecretType corev1.SecretType = "servicebinding.io/storage-bucket"
 // publishAccess keeps the Secret that tells an application how to reach the bucket.
 func (r *run) publishAccess(ctx context.Context) error {
 	if !r.usable() {
-		return engine.Skipped
+		return engine.ErrSkipped
 	}
 	data := accessData(r.bucket)
 	name := r.bucket.Name + accessSecretSuffix

@@ -116,10 +116,14 @@ func TestATerminalRefusalIsNotRetried(t *testing.T) {
 	bucket := waitCondition(t, w, "photos", "Stalled", metav1.ConditionTrue, "SpecRefused")
 	wantText(t, "the message", messageOf(bucket.Status.Conditions, "Ready"), "atlantis-1")
 	operator.Stop(t)
-	w.Start(t, operatortest.Settings{DefaultEndpoint: w.URL})
+	api := &recorder{}
+	w.Start(t, operatortest.Settings{DefaultEndpoint: w.URL, WrapAPI: api.wrap})
 	aWholeLife(t)
 	if calls := w.Provider.Calls(); len(calls) != 1 {
 		t.Errorf("the provider was called %d times, want once: %v", len(calls), calls)
+	}
+	if writes := api.writesOf("/storagebuckets/photos/status"); len(writes) != 0 {
+		t.Errorf("the restart wrote %v", writes)
 	}
 }
 

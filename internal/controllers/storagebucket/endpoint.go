@@ -55,7 +55,7 @@ func (a address) local() bool {
 // selector, and an EndpointSlice.
 func (r *run) publishEndpoint(ctx context.Context) error {
 	if !r.usable() {
-		return engine.Skipped
+		return engine.ErrSkipped
 	}
 	to, err := parseAddress(r.bucket.Status.Endpoint)
 	if err != nil {

@@ -36,6 +36,14 @@ type Kind struct {
 // New is an empty StorageBucket.
 func (k *Kind) New() *storagev1.StorageBucket { return &storagev1.StorageBucket{} }
 
+// LogValues is the bucket's id at the provider, once it is known.
+func (k *Kind) LogValues(bucket *storagev1.StorageBucket) []any {
+	if bucket.Status.ID == "" {
+		return nil
+	}
+	return []any{"bucketID", bucket.Status.ID}
+}
+
 // Steps make a bucket real.
 func (k *Kind) Steps(pass *engine.Pass, bucket *storagev1.StorageBucket) []engine.Step {
 	r := &run{Kind: k, pass: pass, bucket: bucket}

@@ -19,7 +19,7 @@ import (
 // provision makes the bucket at the provider what the spec wants.
 func (r *run) provision(ctx context.Context) error {
 	if r.target == nil {
-		return engine.Skipped
+		return engine.ErrSkipped
 	}
 	status := &r.bucket.Status
 	through := storagev1.ObservedProvider{Name: r.target.Name, Revision: r.target.Revision}
@@ -29,7 +29,7 @@ func (r *run) provision(ctx context.Context) error {
 		}
 	}
 	if settled(r.bucket, through) && !r.pass.Due() {
-		return engine.Unchanged
+		return engine.ErrUnchanged
 	}
 	client, err := r.open(ctx)
 	if err != nil {
@@ -131,7 +131,7 @@ func (r *run) openAttempt(ctx context.Context, client provider.Client, first boo
 func (r *run) createAgain(ctx context.Context, client provider.Client, through storagev1.ObservedProvider) error {
 	status := &r.bucket.Status
 	vanished := status.ID
-	logf.FromContext(ctx).Info("The bucket is gone at the provider", "bucket", vanished)
+	logf.FromContext(ctx).Info("The bucket is gone at the provider")
 	r.pass.Announce(corev1.EventTypeWarning, storagev1.ReasonBucketVanished,
 		"bucket %s is gone at the provider, with what was in it: creating another", vanished)
 	if _, err := r.pass.Hold(ctx, r.marks(nextKey(r.name(), r.presentKey(), vanished))); err != nil {
@@ -199,7 +199,7 @@ func (r *run) converge(ctx context.Context, client provider.Client, found provid
 
 func (r *run) resize(ctx context.Context, client provider.Client) error {
 	status, size := &r.bucket.Status, r.bucket.Spec.SizeGB
-	logf.FromContext(ctx).Info("Resizing the bucket", "bucket", status.ID, "sizeGB", size)
+	logf.FromContext(ctx).Info("Resizing the bucket", "sizeGB", size)
 	resized, err := client.Resize(ctx, status.ID, size)
 	switch {
 	case errors.Is(err, provider.ErrUnsupported):

@@ -41,7 +41,7 @@ func (r *run) remove(ctx context.Context) error {
 			return withHint(err)
 		}
 	}
-	logf.FromContext(ctx).Info("Deleting the bucket", "bucket", status.ID)
+	logf.FromContext(ctx).Info("Deleting the bucket")
 	if err := client.Delete(ctx, status.ID); err != nil {
 		return withHint(r.failed(err))
 	}

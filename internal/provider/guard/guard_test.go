@@ -45,8 +45,7 @@ func TestCheckRefuses(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			err := guard.Check(netip.MustParseAddr(address), true)
-			var refused *guard.RefusedError
-			if !errors.As(err, &refused) {
+			if _, ok := errors.AsType[*guard.RefusedError](err); !ok {
 				t.Fatalf("Check(%s) = %v, want a refusal", address, err)
 			}
 			if !strings.Contains(err.Error(), "spec.endpoint") {
@@ -174,8 +173,7 @@ func TestControlRefusesAtTheDial(t *testing.T) {
 
 	refusing := net.Dialer{ControlContext: guard.Control(false)}
 	_, err = refusing.DialContext(context.Background(), "tcp", listener.Addr().String())
-	var refused *guard.RefusedError
-	if !errors.As(err, &refused) {
+	if _, ok := errors.AsType[*guard.RefusedError](err); !ok {
 		t.Fatalf("dialling loopback = %v, want a refusal", err)
 	}
 	allowing := net.Dialer{ControlContext: guard.Control(true)}

@@ -116,7 +116,7 @@ func TestConnectionsOfTrustedEndpointsAreNotLentToTenants(t *testing.T) {
 		t.Fatal(err)
 	}
 	tenants := with(trusted, func(c *provider.Config) { c.Trusted = false })
-	wantFailure(t, open(t, factory, tenants).Probe(t.Context()), provider.Terminal, "EndpointRefused")
+	_ = wantFailure(t, open(t, factory, tenants).Probe(t.Context()), provider.Terminal, "EndpointRefused")
 }
 
 func TestUnknownHost(t *testing.T) {

@@ -54,7 +54,7 @@ func TestAnswersThatAreNotOfTheProtocol(t *testing.T) {
 			t.Parallel()
 			client := client(t, answering(200, nil, test.body))
 			_, err := client.Get(t.Context(), "bucket-1")
-			wantFailure(t, err, provider.Transient, test.reason)
+			_ = wantFailure(t, err, provider.Transient, test.reason)
 			made, err := client.Create(t.Context(), "key-1", want)
 			if test.create {
 				if e := wantFailure(t, err, provider.Transient, test.reason); e.Refused {
@@ -195,7 +195,7 @@ func TestBrokenAnswersDoNotLeakTheKeyIntoTheLog(t *testing.T) {
 				_ = connection.Close()
 			}))
 			_, err := open(t, newFactory(t, &httpapi.Factory{}), config(url)).Get(t.Context(), "bucket-1")
-			wantFailure(t, err, provider.Transient, "ProviderUnavailable")
+			_ = wantFailure(t, err, provider.Transient, "ProviderUnavailable")
 		})
 	}
 }

@@ -30,16 +30,26 @@ func TestRequestsAreThoseOfTheProtocol(t *testing.T) {
 		call func() error
 		want request
 	}{
-		{func() error { _, err := client.Create(t.Context(), "key-1", want); return err },
-			request{"POST", "/api/v1/buckets", "key-1", bearer, jsonType, agent, `{"region":"us-east-1","sizeGB":100,"encrypted":true}`}},
-		{func() error { _, err := client.Get(t.Context(), "a:b"); return err },
-			request{"GET", "/api/v1/buckets/a:b", "", bearer, "", agent, ""}},
-		{func() error { _, err := client.Resize(t.Context(), "a:b", 200); return err },
-			request{"PATCH", "/api/v1/buckets/a:b", "", bearer, jsonType, agent, `{"sizeGB":200}`}},
-		{func() error { return client.Delete(t.Context(), "a:b") },
-			request{"DELETE", "/api/v1/buckets/a:b", "", bearer, "", agent, ""}},
-		{func() error { return client.Probe(t.Context()) },
-			request{"GET", "/api/v1/buckets/bucketoperator-probe", "", bearer, "", agent, ""}},
+		{
+			func() error { _, err := client.Create(t.Context(), "key-1", want); return err },
+			request{"POST", "/api/v1/buckets", "key-1", bearer, jsonType, agent, `{"region":"us-east-1","sizeGB":100,"encrypted":true}`},
+		},
+		{
+			func() error { _, err := client.Get(t.Context(), "a:b"); return err },
+			request{"GET", "/api/v1/buckets/a:b", "", bearer, "", agent, ""},
+		},
+		{
+			func() error { _, err := client.Resize(t.Context(), "a:b", 200); return err },
+			request{"PATCH", "/api/v1/buckets/a:b", "", bearer, jsonType, agent, `{"sizeGB":200}`},
+		},
+		{
+			func() error { return client.Delete(t.Context(), "a:b") },
+			request{"DELETE", "/api/v1/buckets/a:b", "", bearer, "", agent, ""},
+		},
+		{
+			func() error { return client.Probe(t.Context()) },
+			request{"GET", "/api/v1/buckets/bucketoperator-probe", "", bearer, "", agent, ""},
+		},
 	} {
 		if err := test.call(); err != nil {
 			t.Errorf("%s %s: %v", test.want.Method, test.want.Path, err)

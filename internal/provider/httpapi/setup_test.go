@@ -99,7 +99,7 @@ func client(t *testing.T, handler http.Handler) provider.Client {
 
 // answering answers every call in the same way.
 func answering(status int, header map[string]string, body string) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	return http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		for name, value := range header {
 			w.Header().Set(name, value)
 		}

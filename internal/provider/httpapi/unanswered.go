@@ -23,8 +23,7 @@ func (c *client) notAnswered(ctx context.Context, progress *progress, err error)
 			Message: "the call to the provider was given up",
 		}
 	}
-	var notAllowed *guard.RefusedError
-	if errors.As(err, &notAllowed) {
+	if notAllowed, ok := errors.AsType[*guard.RefusedError](err); ok {
 		return notSent(provider.Terminal, reasonEndpointRefused, notAllowed.Error(), cause)
 	}
 	if message := c.certificateTrouble(err); message != "" {

@@ -167,7 +167,7 @@ func testResize(t *testing.T, f Fixture) {
 	larger := f.Want.SizeGB + 1
 	resized, err := f.Client.Resize(t.Context(), made.ID, larger)
 	if !f.Resizes {
-		wantError(t, "Resize", err, provider.ErrUnsupported)
+		_ = wantError(t, "Resize", err, provider.ErrUnsupported)
 		return
 	}
 	if err != nil {
@@ -225,7 +225,7 @@ func testCanceled(t *testing.T, f Fixture) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	_, err := f.Client.Get(ctx, "bucket-1")
-	wantError(t, "Get", err, context.Canceled)
+	_ = wantError(t, "Get", err, context.Canceled)
 }
 
 func testProbe(t *testing.T, f Fixture) {

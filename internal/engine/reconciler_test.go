@@ -1,0 +1,343 @@
+package engine_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"avalonhosting.example/bucketoperator/internal/engine"
+)
+
+func TestOutcomesBecomeConditionsAndRequeues(t *testing.T) {
+	t.Parallel()
+	failure := errors.New("the moon is in the way")
+	for name, tc := range map[string]struct {
+		err         error
+		status      metav1.ConditionStatus
+		reason      string
+		reconciling bool
+		stalled     bool
+		requeue     time.Duration // 0 means the resync
+		backoff     bool
+	}{
+		"done":                    {nil, metav1.ConditionTrue, "Done", false, false, 0, false},
+		"waits for a time":        {engine.Wait(3*time.Second, "Later", "not yet"), metav1.ConditionUnknown, "Later", true, false, 3 * time.Second, false},
+		"waits for a watch":       {engine.Wait(0, "Later", "not yet"), metav1.ConditionUnknown, "Later", true, false, 0, false},
+		"misses something":        {engine.Missing("NoMoon", "there is no moon"), metav1.ConditionFalse, "NoMoon", true, false, 0, false},
+		"failed":                  {engine.Because("Moon", failure), metav1.ConditionFalse, "Moon", true, false, 0, true},
+		"failed without a reason": {failure, metav1.ConditionFalse, "Error", true, false, 0, true},
+		"was told when to retry":  {engine.After(7*time.Second, "Moon", failure), metav1.ConditionFalse, "Moon", true, false, 7 * time.Second, false},
+		"cannot be":               {engine.Invalid("Moon", failure), metav1.ConditionFalse, "Moon", false, true, 0, false},
+		// A NotFound that a step met is not the object's own.
+		"did not find something": {
+			fmt.Errorf("reading: %w", apierrors.NewNotFound(schema.GroupResource{Resource: "secrets"}, "moon")),
+			metav1.ConditionFalse, "Error", true, false, 0, true,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			a := newArena(t, kind{steps: steps(does("Step", tc.err))}, nil)
+			result, err := a.pass()
+			if (err != nil) != tc.backoff {
+				t.Errorf("the pass returned the error %v, backoff wanted: %t", err, tc.backoff)
+			}
+			want := tc.requeue
+			if want == 0 && !tc.backoff {
+				want = 30 * time.Minute // half the resync, as it is the object's first
+			}
+			if got := result.RequeueAfter.Round(time.Second); got != want {
+				t.Errorf("the next pass is in %s, want %s", got, want)
+			}
+			a.wantCondition("Step", tc.status, tc.reason)
+			if tc.err == nil {
+				tc.reason = engine.ReasonReady
+			}
+			a.wantCondition("Ready", tc.status, tc.reason)
+			conditions := a.object().Status.Conditions
+			if got := meta.IsStatusConditionTrue(conditions, "Reconciling"); got != tc.reconciling {
+				t.Errorf("Reconciling is %t, want %t", got, tc.reconciling)
+			}
+			if got := meta.IsStatusConditionTrue(conditions, "Stalled"); got != tc.stalled {
+				t.Errorf("Stalled is %t, want %t", got, tc.stalled)
+			}
+		})
+	}
+}
+
+func TestASecondPassWithTheSameOutcomeWritesAndTellsNothing(t *testing.T) {
+	t.Parallel()
+	for name, err := range map[string]error{
+		"done": nil, "failed": engine.Because("Moon", errors.New("x")), "stalled": engine.Invalid("Moon", errors.New("x")),
+		"waiting": engine.Wait(time.Second, "Later", "x"),
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			a := newArena(t, kind{steps: steps(does("Step", err))}, nil)
+			_, _ = a.pass()
+			version := a.object().ResourceVersion
+			a.told()
+			_, _ = a.pass()
+			if got := a.object().ResourceVersion; got != version {
+				t.Errorf("the second pass wrote: version %s became %s", version, got)
+			}
+			if told := a.told(); len(told) > 0 {
+				t.Errorf("the second pass told %v", told)
+			}
+		})
+	}
+}
+
+func TestAnObjectRecovers(t *testing.T) {
+	t.Parallel()
+	outcome := engine.Invalid("Moon", errors.New("x"))
+	a := newArena(t, kind{steps: func(*engine.Pass, object) []engine.Step { return []engine.Step{does("Step", outcome)} }}, nil)
+	for _, next := range []error{outcome, engine.Because("Sun", errors.New("y")), nil} {
+		outcome = next
+		_, _ = a.pass()
+	}
+	a.wantCondition("Ready", metav1.ConditionTrue, engine.ReasonReady)
+	a.wantCondition("Stalled", "", "")
+	a.wantCondition("Reconciling", "", "")
+	want := []string{"Warning Moon x", "Warning Sun y", "Normal Available all is well"}
+	if diff := cmp.Diff(want, a.told()); diff != "" {
+		t.Errorf("events (-want +got):\n%s", diff)
+	}
+}
+
+func TestTheFirstStepThatIsNotDoneEndsThePassUnlessIndependent(t *testing.T) {
+	t.Parallel()
+	var ran []string
+	step := func(name string, independent bool, err error) engine.Step {
+		return engine.Step{Condition: name, Reason: "Done", Independent: independent, Do: func(context.Context) error {
+			ran = append(ran, name)
+			return err
+		}}
+	}
+	a := newArena(t, kind{steps: steps(
+		step("First", true, engine.Because("One", errors.New("x"))),
+		step("Second", false, engine.Because("Two", errors.New("y"))),
+		step("Third", false, nil),
+	)}, nil)
+	_, _ = a.pass()
+	if diff := cmp.Diff([]string{"First", "Second"}, ran); diff != "" {
+		t.Errorf("steps that ran (-want +got):\n%s", diff)
+	}
+	a.wantCondition("Ready", metav1.ConditionFalse, "One")
+	a.wantCondition("Second", metav1.ConditionFalse, "Two")
+	a.wantCondition("Third", metav1.ConditionUnknown, engine.ReasonPending)
+}
+
+func TestConcurrentStepsAllRunAndAPanicIsNotLost(t *testing.T) {
+	t.Parallel()
+	meeting := make(chan struct{})
+	meet := func(err error) func(context.Context) error {
+		return func(context.Context) error { // returns only if both run at the same time
+			select {
+			case meeting <- struct{}{}:
+			case <-meeting:
+			}
+			return err
+		}
+	}
+	a := newArena(t, kind{steps: steps(
+		engine.Step{Condition: "One", Reason: "Done", Concurrent: true, Do: meet(engine.Because("Moon", errors.New("x")))},
+		engine.Step{Condition: "Two", Reason: "Done", Concurrent: true, Do: meet(nil)},
+	)}, nil)
+	_, _ = a.pass()
+	a.wantCondition("One", metav1.ConditionFalse, "Moon")
+	a.wantCondition("Two", metav1.ConditionTrue, "Done")
+
+	b := newArena(t, kind{steps: steps(
+		engine.Step{Condition: "One", Concurrent: true, Do: func(context.Context) error { panic("boom") }},
+		engine.Step{Condition: "Two", Concurrent: true, Do: func(context.Context) error { return nil }},
+	)}, nil)
+	defer func() {
+		if recover() == nil {
+			t.Error("the panic of a concurrent step was lost")
+		}
+	}()
+	_, _ = b.pass()
+}
+
+func TestWhatAStepPutsIntoTheStatusIsWritten(t *testing.T) {
+	t.Parallel()
+	a := newArena(t, kind{steps: func(pass *engine.Pass, obj object) []engine.Step {
+		return []engine.Step{{Condition: "Step", Reason: "Done", Do: func(ctx context.Context) error {
+			obj.Status.ID = "early"
+			if _, err := pass.Hold(ctx, map[string]string{mark: "1"}); err != nil {
+				return err
+			}
+			obj.Status.Region = "late"
+			return engine.Because("Moon", errors.New("x"))
+		}}}
+	}}, nil)
+	_, _ = a.pass()
+	if obj := a.object(); obj.Status.ID != "early" || obj.Status.Region != "late" || obj.Status.ObservedGeneration != obj.Generation {
+		t.Errorf("the status is %+v", obj.Status)
+	}
+}
+
+func TestAnswersThatReportNothingLeaveTheConditionsAlone(t *testing.T) {
+	t.Parallel()
+	outcome := engine.Invalid("Moon", errors.New("x"))
+	a := newArena(t, kind{steps: func(*engine.Pass, object) []engine.Step { return []engine.Step{does("Step", outcome)} }}, nil)
+	_, _ = a.pass()
+	version := a.object().ResourceVersion
+	for _, outcome = range []error{engine.ErrUnchanged, engine.ErrSkipped, engine.Again(time.Second)} {
+		if _, err := a.pass(); err != nil {
+			t.Errorf("%v made the pass fail: %v", outcome, err)
+		}
+		if got := a.object().ResourceVersion; got != version {
+			t.Errorf("%v wrote: %+v", outcome, a.object().Status)
+		}
+	}
+	a.wantCondition("Stalled", metav1.ConditionTrue, "Moon")
+}
+
+func TestAFailedTeardownKeepsTheFinalizerAndSaysWhy(t *testing.T) {
+	t.Parallel()
+	outcome := engine.Because("Moon", errors.New("the moon is in the way"))
+	a := newArena(t, kind{
+		steps: func(pass *engine.Pass, _ object) []engine.Step {
+			return []engine.Step{{Condition: "Step", Reason: "Done", Do: func(ctx context.Context) error {
+				_, err := pass.Hold(ctx, nil)
+				return err
+			}}}
+		},
+		teardown: func(*engine.Pass, object) []engine.Step { return []engine.Step{does("Step", outcome)} },
+	}, nil)
+	_, _ = a.pass()
+	if err := a.client.Delete(t.Context(), a.object()); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := a.pass(); err == nil {
+		t.Error("a failed teardown must be tried again")
+	}
+	a.wantCondition("DeletionBlocked", metav1.ConditionTrue, "Moon")
+	a.wantCondition("Ready", metav1.ConditionFalse, engine.ReasonDeleting)
+	told := strings.Join(a.told(), "\n")
+	if !strings.Contains(told, "Warning Moon the moon is in the way") {
+		t.Errorf("events: %s", told)
+	}
+
+	outcome = engine.Wait(time.Second, "Going", "soon")
+	_, _ = a.pass()
+	a.wantCondition("DeletionBlocked", "", "")
+
+	outcome = nil
+	if _, err := a.pass(); err != nil {
+		t.Fatal(err)
+	}
+	if err := a.client.Get(t.Context(), a.key, kind{}.New()); !apierrors.IsNotFound(err) {
+		t.Errorf("the object is still there: %v", err)
+	}
+	if _, err := a.pass(); err != nil {
+		t.Errorf("a pass over an object that is gone: %v", err)
+	}
+}
+
+func TestAnObjectWithoutTheFinalizerIsLeftToItsOtherKeepers(t *testing.T) {
+	t.Parallel()
+	a := newArena(t, kind{
+		steps:    steps(),
+		teardown: func(*engine.Pass, object) []engine.Step { t.Error("teardown ran"); return nil },
+	}, nil)
+	a.change(func(obj object) { obj.Finalizers = []string{"others.example/keep"} })
+	if err := a.client.Delete(t.Context(), a.object()); err != nil {
+		t.Fatal(err)
+	}
+	version := a.object().ResourceVersion
+	if _, err := a.pass(); err != nil {
+		t.Error(err)
+	}
+	if got := a.object().ResourceVersion; got != version {
+		t.Error("the pass wrote to an object that is none of its business")
+	}
+}
+
+func TestAPassOnAnOutdatedObjectWritesNothing(t *testing.T) {
+	t.Parallel()
+	holding := func(pass *engine.Pass, _ object) []engine.Step {
+		return []engine.Step{{Condition: "Step", Reason: "Done", Do: func(ctx context.Context) error {
+			_, err := pass.Hold(ctx, map[string]string{mark: "1"})
+			return err
+		}}}
+	}
+	confirming := func(pass *engine.Pass, _ object) []engine.Step {
+		return []engine.Step{{Condition: "Step", Reason: "Done", Do: pass.Fresh}}
+	}
+	for name, tc := range map[string]struct {
+		steps  func(*engine.Pass, object) []engine.Step
+		change func(*testing.T, *arena)
+		stale  bool
+	}{
+		"status, spec changed":                  {steps(does("Step", nil)), changeSpec, true},
+		"status, object recreated":              {steps(does("Step", nil)), recreate, true},
+		"status, labels changed":                {steps(does("Step", nil)), changeLabels, false},
+		"metadata, spec changed":                {holding, changeSpec, true},
+		"metadata, object recreated":            {holding, recreate, true},
+		"metadata, labels changed":              {holding, changeLabels, false},
+		"confirmation, spec changed":            {confirming, changeSpec, true},
+		"confirmation, status changed":          {confirming, changeStatus, true},
+		"confirmation, mark changed":            {confirming, changeMark, true},
+		"confirmation, labels changed":          {confirming, changeLabels, false},
+		"status, status changed by a successor": {steps(does("Step", nil)), changeStatus, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			cache := &staleReader{}
+			a := newArena(t, kind{steps: tc.steps}, cache)
+			cache.frozen = a.object()
+			tc.change(t, a)
+			before := a.object()
+			result, err := a.pass()
+			if err != nil {
+				t.Fatalf("the pass failed: %v", err)
+			}
+			if wrote := a.object().ResourceVersion != before.ResourceVersion; wrote == tc.stale {
+				t.Errorf("the pass wrote: %t; the object had changed in what matters: %t", wrote, tc.stale)
+			}
+			if soon := result.RequeueAfter < time.Second; soon != tc.stale {
+				t.Errorf("the next pass is in %s", result.RequeueAfter)
+			}
+		})
+	}
+}
+
+func changeSpec(_ *testing.T, a *arena) { a.change(func(obj object) { obj.Spec.SizeGB++ }) }
+func changeLabels(_ *testing.T, a *arena) {
+	a.change(func(obj object) { obj.Labels = map[string]string{"team": "blue"} })
+}
+func changeMark(_ *testing.T, a *arena) {
+	a.change(func(obj object) { obj.Annotations = map[string]string{mark: "2"} })
+}
+
+func changeStatus(t *testing.T, a *arena) {
+	obj := a.object()
+	base := obj.DeepCopy()
+	obj.Status.ID = "another"
+	if err := a.client.Status().Patch(t.Context(), obj, client.MergeFrom(base)); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func recreate(t *testing.T, a *arena) {
+	obj := a.object()
+	if err := a.client.Delete(t.Context(), obj); err != nil {
+		t.Fatal(err)
+	}
+	obj.ResourceVersion, obj.UID = "", ""
+	if err := a.client.Create(t.Context(), obj); err != nil {
+		t.Fatal(err)
+	}
+}
