@@ -25,11 +25,11 @@ help: ## Show this list.
 
 .PHONY: run
 run: ## Start a control plane, the mock provider and the operator here, with a sample; Ctrl-C ends it all.
-	go run ./cmd/quickstart run
+	go build -o bin/tool/quickstart ./cmd/quickstart && exec bin/tool/quickstart run
 
 .PHONY: demo
 demo: ## The same, and walk a bucket through its life: create, resize, self-heal, delete.
-	go run ./cmd/quickstart demo
+	go build -o bin/tool/quickstart ./cmd/quickstart && exec bin/tool/quickstart demo
 
 .PHONY: kubectl
 kubectl: ## Build kubectl, together with the control plane, and print its path.

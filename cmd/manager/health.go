@@ -1,0 +1,100 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"sync/atomic"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	"k8s.io/client-go/tools/leaderelection/resourcelock"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	storagev1 "avalonhosting.example/bucketoperator/api/storage/v1"
+)
+
+// lease watches over a lease: a leader that cannot renew gives up by itself,
+// unless what should do so hangs. Then /healthz fails, and the kubelet ends it.
+type lease struct {
+	resourcelock.Interface
+	events  *lateRecorder
+	clock   clock.PassiveClock
+	overdue time.Duration
+	renewed atomic.Pointer[time.Time] // nil while another, or nobody, holds it
+}
+
+// Create makes the lease.
+func (l *lease) Create(ctx context.Context, record resourcelock.LeaderElectionRecord) error {
+	return l.note(record, l.Interface.Create(ctx, record))
+}
+
+// Update takes, renews or releases the lease.
+func (l *lease) Update(ctx context.Context, record resourcelock.LeaderElectionRecord) error {
+	return l.note(record, l.Interface.Update(ctx, record))
+}
+
+func (l *lease) note(record resourcelock.LeaderElectionRecord, err error) error {
+	switch {
+	case err != nil:
+	case record.HolderIdentity == l.Identity():
+		now := l.clock.Now()
+		l.renewed.Store(&now)
+	default:
+		l.renewed.Store(nil)
+	}
+	return err
+}
+
+// check fails when this process leads and has not renewed for too long.
+func (l *lease) check(*http.Request) error {
+	renewed := l.renewed.Load()
+	if renewed == nil {
+		return nil
+	}
+	if since := l.clock.Since(*renewed); since > l.overdue {
+		return fmt.Errorf("the lease %s was last renewed %s ago", leaseName, since.Round(time.Second))
+	}
+	return nil
+}
+
+// readiness is true from when the caches are filled until the process is told
+// to stop.
+type readiness struct {
+	cache    cache.Cache
+	filled   atomic.Bool
+	stopping <-chan struct{}
+}
+
+// NeedLeaderElection is false: a standby is ready, too.
+func (r *readiness) NeedLeaderElection() bool { return false }
+
+// Start waits until the caches are filled.
+func (r *readiness) Start(ctx context.Context) error {
+	for _, kind := range []client.Object{
+		&storagev1.StorageBucket{}, &storagev1.BucketProviderConfig{},
+		&corev1.Secret{}, &corev1.Service{}, &discoveryv1.EndpointSlice{},
+	} {
+		if _, err := r.cache.GetInformer(ctx, kind); err != nil && ctx.Err() == nil {
+			return fmt.Errorf("filling the cache of %T: %w", kind, err)
+		}
+	}
+	r.filled.Store(ctx.Err() == nil) // unless it was told to stop before
+	return nil
+}
+
+func (r *readiness) check(*http.Request) error {
+	select {
+	case <-r.stopping:
+		return errors.New("stopping")
+	default:
+	}
+	if !r.filled.Load() {
+		return errors.New("the caches are being filled")
+	}
+	return nil
+}

@@ -1,0 +1,95 @@
+package main
+
+import (
+	"context"
+	"fmt"
+
+	"k8s.io/client-go/rest"
+	ctrl "sigs.k8s.io/controller-runtime"
+	controllerconfig "sigs.k8s.io/controller-runtime/pkg/config"
+	"sigs.k8s.io/controller-runtime/pkg/healthz"
+	"sigs.k8s.io/controller-runtime/pkg/metrics"
+
+	storagev1 "avalonhosting.example/bucketoperator/api/storage/v1"
+	"avalonhosting.example/bucketoperator/internal/controllers"
+	"avalonhosting.example/bucketoperator/internal/provider"
+	"avalonhosting.example/bucketoperator/internal/provider/httpapi"
+)
+
+// newManager sets up all that runs. A standby's controllers warm up: their
+// caches and queues are filled when it takes over.
+func newManager(ctx context.Context, config *rest.Config, o options) (ctrl.Manager, error) {
+	lease, err := o.leader.lease(config)
+	if err != nil {
+		return nil, err
+	}
+	managerOptions := ctrl.Options{
+		Scheme:                  controllers.NewScheme(),
+		Cache:                   controllers.CacheOptions(o.namespaces),
+		Metrics:                 o.metrics.server(),
+		HealthProbeBindAddress:  o.probes,
+		GracefulShutdownTimeout: &o.shutdown,
+		Controller:              controllerconfig.Controller{EnableWarmup: new(true)},
+		LeaderElection:          o.leader.elect,
+		LeaderElectionID:        leaseName,
+		LeaseDuration:           &o.leader.leaseDuration,
+		RenewDeadline:           &o.leader.renewDeadline,
+		RetryPeriod:             &o.leader.retryPeriod,
+		// Safe, as the process ends once the manager has: see run.
+		LeaderElectionReleaseOnCancel: true,
+	}
+	if lease != nil {
+		managerOptions.LeaderElectionResourceLockInterface = lease
+	}
+	mgr, err := ctrl.NewManager(config, managerOptions)
+	if err != nil {
+		return nil, err
+	}
+	if err := addChecks(ctx, mgr, lease); err != nil {
+		return nil, err
+	}
+	providers, err := newProviders(o)
+	if err != nil {
+		return nil, err
+	}
+	return mgr, controllers.SetUp(ctx, mgr, o.namespaces, controllers.Options{
+		Groups:                  o.controllers,
+		Providers:               providers,
+		DefaultEndpoint:         o.defaultEndpoint,
+		MaxConcurrentReconciles: o.maxConcurrent,
+		Resync:                  o.resyncInterval,
+		Registry:                metrics.Registry,
+	})
+}
+
+// newProviders holds one line for each type of provider.
+func newProviders(o options) (provider.Registry, error) {
+	calls, err := provider.NewMetrics(metrics.Registry)
+	if err != nil {
+		return nil, err
+	}
+	http := string(storagev1.ProviderTypeHTTP)
+	return provider.Registry{
+		http: &httpapi.Factory{AllowLoopback: o.allowLoopback, Observe: calls.Observer(http)},
+	}, nil
+}
+
+// addChecks adds /healthz and /readyz, and gives the lease its recorder.
+func addChecks(ctx context.Context, mgr ctrl.Manager, lease *lease) error {
+	if lease != nil {
+		lease.events.EventRecorder = mgr.GetEventRecorderFor(leaseName) //nolint:staticcheck // leader election knows the old API only
+		if err := mgr.AddHealthzCheck("lease", lease.check); err != nil {
+			return fmt.Errorf("adding the health check: %w", err)
+		}
+	} else if err := mgr.AddHealthzCheck("ping", healthz.Ping); err != nil {
+		return fmt.Errorf("adding the health check: %w", err)
+	}
+	ready := &readiness{cache: mgr.GetCache(), stopping: ctx.Done()}
+	if err := mgr.Add(ready); err != nil {
+		return fmt.Errorf("adding the readiness check: %w", err)
+	}
+	if err := mgr.AddReadyzCheck("caches", ready.check); err != nil {
+		return fmt.Errorf("adding the readiness check: %w", err)
+	}
+	return nil
+}
