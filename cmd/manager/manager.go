@@ -70,7 +70,7 @@ func newProviders(o options) (provider.Registry, error) {
 	}
 	http := string(storagev1.ProviderTypeHTTP)
 	return provider.Registry{
-		http: &httpapi.Factory{AllowLoopback: o.allowLoopback, Observe: calls.Observer(http)},
+		http: &httpapi.Factory{AllowLoopback: o.allowLoopback, Workers: o.maxConcurrent, Observe: calls.Observer(http)},
 	}, nil
 }
 

@@ -114,6 +114,8 @@ func (s *stack) startManager(fail context.CancelCauseFunc) error {
 	manager, err := localcluster.StartProgram("the operator", s.folder.file("manager"), []string{
 		"--kubeconfig=" + kubeconfig,
 		"--leader-elect", "--leader-election-namespace=" + operatorNamespace,
+		// There is no standby, and the machine may be busy with a build.
+		"--leader-elect-lease-duration=60s", "--leader-elect-renew-deadline=50s",
 		"--metrics-bind-address=127.0.0.1:0", "--health-probe-bind-address=0",
 		"--default-provider-endpoint=" + s.provider.url, "--allow-loopback-endpoints",
 	}, s.folder.file("manager.log"))

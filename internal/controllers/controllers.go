@@ -93,6 +93,13 @@ func CacheOptions(namespaces []string) cache.Options {
 	return options
 }
 
+// asCache makes the manager treat a cache as one, in whatever mode: it is
+// started before any controller, on a standby too, and stopped after them.
+type asCache struct{ cache.Cache }
+
+// GetCache is how the manager tells.
+func (c asCache) GetCache() cache.Cache { return c.Cache }
+
 func metadataCacheOptions(namespaces []string) cache.Options {
 	options := cache.Options{DefaultTransform: cache.TransformStripManagedFields()}
 	for _, namespace := range namespaces {
@@ -184,16 +191,27 @@ func (s setup) ownQueue() controller.Options {
 	return o
 }
 
+// bareMetadata drops what nobody here reads of others' objects. An annotation
+// may hold the whole object as it was applied, a Secret's values among it.
+func bareMetadata(in any) (any, error) {
+	if object, ok := in.(client.Object); ok {
+		object.SetManagedFields(nil)
+		object.SetAnnotations(nil)
+	}
+	return in, nil
+}
+
 // newMetadataCache is a cache of the metadata of users' Secrets and Services.
 // It is not the manager's, as that one selects the operator's own by label.
 func newMetadataCache(mgr ctrl.Manager, namespaces []string) (cache.Cache, error) {
 	options := metadataCacheOptions(namespaces)
+	options.DefaultTransform = bareMetadata
 	options.Scheme, options.Mapper, options.HTTPClient = mgr.GetScheme(), mgr.GetRESTMapper(), mgr.GetHTTPClient()
 	metadata, err := cache.New(mgr.GetConfig(), options)
 	if err != nil {
 		return nil, fmt.Errorf("making the cache of metadata: %w", err)
 	}
-	if err := mgr.Add(metadata); err != nil {
+	if err := mgr.Add(asCache{metadata}); err != nil {
 		return nil, fmt.Errorf("adding the cache of metadata to the manager: %w", err)
 	}
 	return metadata, nil

@@ -8,6 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
@@ -78,7 +79,15 @@ func Own[C client.Object](ctx context.Context, p *Pass, child Child[C]) error {
 	child.Correct(live)
 	live.SetLabels(with(live.GetLabels(), want.GetLabels()))
 	logf.FromContext(ctx).Info("Putting an owned object right", gvk.Kind, want.GetName())
-	return childError(gvk.Kind, want.GetName(), p.writer.client.Update(ctx, live, client.FieldOwner(FieldManager)))
+	err = p.writer.client.Update(ctx, live, client.FieldOwner(FieldManager))
+	if apierrors.IsInvalid(err) {
+		// Something has been set that cannot be changed back: another takes its place.
+		if err := p.remove(ctx, live); err != nil {
+			return err
+		}
+		return Wait(0, "ChildTerminating", "%s %s could not be put right and is made again", gvk.Kind, want.GetName())
+	}
+	return childError(gvk.Kind, want.GetName(), err)
 }
 
 // controls tells whether a live object is the pass's object's own, and stays.
@@ -89,37 +98,35 @@ func (p *Pass) controls(kind string, live client.Object, conflict string) error 
 		return nil
 	case owner != nil && owner.UID == p.obj.GetUID():
 		return Wait(0, "ChildTerminating", "%s %s is being deleted: it is made again when it is gone", kind, live.GetName())
-	case owner != nil && owner.Kind == kindOf(p) && owner.Name == p.obj.GetName():
+	case owner != nil && isKindOf(owner, p) && owner.Name == p.obj.GetName():
 		return Wait(0, "PredecessorRemains", "%s %s belongs to a deleted object of this name and is about to be collected", kind, live.GetName())
 	}
 	return Invalid(conflict, fmt.Errorf("there is a %s %s that this object does not own, so it is left alone: delete or rename it", kind, live.GetName()))
 }
 
-func kindOf(p *Pass) string {
+func isKindOf(owner *metav1.OwnerReference, p *Pass) bool {
 	gvk, err := apiutil.GVKForObject(p.obj, p.scheme)
-	if err != nil {
-		return ""
-	}
-	return gvk.Kind
+	group, _ := schema.ParseGroupVersion(owner.APIVersion)
+	return err == nil && gvk.Kind == owner.Kind && gvk.Group == group.Group
 }
 
 func childError(kind, name string, err error) error {
 	switch {
 	case err == nil:
 		return nil
-	case apierrors.IsConflict(err), apierrors.IsNotFound(err):
-		return fmt.Errorf("%s %s: %w", kind, name, ErrStale)
+	case apierrors.IsConflict(err), apierrors.IsNotFound(err), apierrors.IsAlreadyExists(err):
+		return Again(minCatchUp) // the cache lags behind the child
 	case apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause):
 		return Wait(0, "NamespaceTerminating", "the namespace is being deleted")
 	case apierrors.IsInvalid(err):
 		return Invalid("ChildRefused", fmt.Errorf("the API server refused %s %s: %w", kind, name, err))
 	}
-	return Because("ChildFailed", fmt.Errorf("writing %s %s: %w", kind, name, unstable(err)))
+	return Because("ChildFailed", fmt.Errorf("writing %s %s: %w", kind, name, Stable(err)))
 }
 
-// unstable hides texts that differ from one try to the next, such as those of
+// Stable hides texts that differ from one try to the next, such as those of
 // a lost connection, from what ends up in a condition.
-func unstable(err error) error {
+func Stable(err error) error {
 	var status apierrors.APIStatus
 	if errors.As(err, &status) {
 		return err
@@ -144,17 +151,22 @@ func Disown(ctx context.Context, p *Pass, want client.Object) error {
 	case apierrors.IsNotFound(err):
 		return nil
 	case err != nil:
-		return Because("ChildFailed", fmt.Errorf("reading %s: %w", want.GetName(), unstable(err)))
+		return Because("ChildFailed", fmt.Errorf("reading %s: %w", want.GetName(), Stable(err)))
 	case !metav1.IsControlledBy(live, p.obj) || !live.GetDeletionTimestamp().IsZero():
 		return nil
 	}
+	return p.remove(ctx, live)
+}
+
+// remove deletes a live object, and no successor of it.
+func (p *Pass) remove(ctx context.Context, live client.Object) error {
 	uid := live.GetUID()
-	err = p.writer.client.Delete(ctx, live, client.Preconditions{UID: &uid})
+	err := p.writer.client.Delete(ctx, live, client.Preconditions{UID: &uid})
 	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
 		return nil
 	}
 	if err != nil {
-		return Because("ChildFailed", fmt.Errorf("deleting %s: %w", want.GetName(), unstable(err)))
+		return Because("ChildFailed", fmt.Errorf("deleting %s: %w", live.GetName(), Stable(err)))
 	}
 	return nil
 }

@@ -1,14 +1,26 @@
 package engine
 
 import (
+	"strings"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// maxConditionMessage is what the API server takes.
-const maxConditionMessage = 32768
+// What the API server takes of a condition's message and of an event's note, in bytes.
+const (
+	maxConditionMessage = 32768
+	maxEventNote        = 1024
+)
+
+// cut is s, or as much of its beginning as fits into most bytes.
+func cut(s string, most int) string {
+	if len(s) <= most {
+		return s
+	}
+	return strings.ToValidUTF8(s[:most], "")
+}
 
 // conditionSet is an object's conditions while a pass works on them.
 type conditionSet struct {
@@ -18,11 +30,8 @@ type conditionSet struct {
 }
 
 func (s *conditionSet) set(conditionType string, status metav1.ConditionStatus, reason, message string) {
-	if len(message) > maxConditionMessage {
-		message = message[:maxConditionMessage]
-	}
 	meta.SetStatusCondition(&s.list, metav1.Condition{
-		Type: conditionType, Status: status, Reason: reason, Message: message,
+		Type: conditionType, Status: status, Reason: reason, Message: cut(message, maxConditionMessage),
 		ObservedGeneration: s.generation, LastTransitionTime: metav1.NewTime(s.now),
 	})
 }
@@ -45,13 +54,17 @@ type result struct {
 // report derives all conditions of an object from how the steps fared. It is
 // the only place where conditions come from.
 func (s *conditionSet) report(results []result) (first *stepError) {
-	stalled := false
+	var stalled *stepError
+	retried := false
 	for _, r := range results {
 		e := s.reportStep(r)
-		stalled = stalled || e != nil && e.stalled
 		if first == nil {
 			first = e
 		}
+		if e != nil && e.stalled && stalled == nil {
+			stalled = e
+		}
+		retried = retried || e != nil && e.retry != retryOnEvent
 	}
 	if first == nil {
 		s.remove(ConditionReconciling)
@@ -59,12 +72,13 @@ func (s *conditionSet) report(results []result) (first *stepError) {
 		return nil
 	}
 	s.set(ConditionReady, first.status, first.reason, first.message)
-	now, before := ConditionReconciling, ConditionStalled
-	if stalled {
-		now, before = before, now
+	if stalled != nil && !retried {
+		s.remove(ConditionReconciling)
+		s.set(ConditionStalled, metav1.ConditionTrue, stalled.reason, stalled.message)
+		return first
 	}
-	s.remove(before)
-	s.set(now, metav1.ConditionTrue, first.reason, first.message)
+	s.remove(ConditionStalled)
+	s.set(ConditionReconciling, metav1.ConditionTrue, first.reason, first.message)
 	return first
 }
 
@@ -76,6 +90,8 @@ func (s *conditionSet) reportStep(r result) *stepError {
 	case r.ran && r.err == nil:
 		s.set(r.step.Condition, metav1.ConditionTrue, r.step.Reason, "")
 		return nil
+	case r.ran && e != nil && e.quiet && known != nil:
+		// Nothing to report: what is known stays.
 	case r.ran && e != nil:
 		s.set(r.step.Condition, e.status, e.reason, e.message)
 		return e

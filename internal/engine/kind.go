@@ -8,9 +8,9 @@ package engine
 
 import (
 	"context"
-	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
@@ -19,7 +19,6 @@ type Object interface {
 	client.Object
 	GetConditions() []metav1.Condition
 	SetConditions(conditions []metav1.Condition)
-	GetObservedGeneration() int64
 	SetObservedGeneration(generation int64)
 }
 
@@ -45,6 +44,12 @@ type LogValuer[T Object] interface {
 	LogValues(obj T) []any
 }
 
+// Forgetter is a Kind that keeps something for its objects besides them: Gone
+// is called when a pass finds that there is no object of that name any more.
+type Forgetter interface {
+	Gone(ctx context.Context, name types.NamespacedName) error
+}
+
 // Step makes one thing real.
 type Step struct {
 	// Condition is the type of the condition that tells how the step fared.
@@ -66,8 +71,6 @@ type Step struct {
 type Outcome struct {
 	// Deleting is true when the object is on its way out.
 	Deleting bool
-	// Ready is true when each step is done.
-	Ready bool
 	// Stalled is true when somebody has to change something first.
 	Stalled bool
 }
@@ -98,7 +101,3 @@ const (
 	// ReasonError goes with an error that has no reason of its own.
 	ReasonError = "Error"
 )
-
-// conflictDelay is how long the cache gets to catch up before a pass that
-// found itself out of date is run again; it is spread to twice that.
-const conflictDelay = 100 * time.Millisecond

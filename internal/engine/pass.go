@@ -29,6 +29,8 @@ type Pass struct {
 	compared bool
 	interval time.Duration
 
+	keep func(live Object) bool
+
 	mu      sync.Mutex
 	notes   []metav1.Condition
 	cleared []string
@@ -106,6 +108,13 @@ func (p *Pass) Checkpoint(ctx context.Context, reason, message string) error {
 	}
 	return p.writer.writeStatus(ctx, p)
 }
+
+// Keep names what this pass has learned that must not be lost, whatever has
+// become of the object meanwhile and although the operator may be about to
+// stop: put writes it into the status of the live object, of the same uid, or
+// returns false when that has no place for it any more. The pass's own status
+// write makes it unnecessary.
+func (p *Pass) Keep(put func(live Object) bool) { p.keep = put }
 
 // Fresh asks the API server itself whether the pass works on the object's
 // newest state, and returns ErrStale when it does not.

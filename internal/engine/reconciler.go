@@ -10,8 +10,10 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/events"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -71,8 +73,11 @@ func NewReconciler[T Object](name string, kind Kind[T], finalizer string, marks 
 // Reconcile runs one pass over the object that the request names.
 func (r *Reconciler[T]) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
 	obj := r.kind.New()
-	if err := r.options.Client.Get(ctx, request.NamespacedName, obj); err != nil {
-		return reconcile.Result{}, client.IgnoreNotFound(err)
+	switch err := r.options.Client.Get(ctx, request.NamespacedName, obj); {
+	case apierrors.IsNotFound(err):
+		return reconcile.Result{}, r.gone(ctx, request.NamespacedName)
+	case err != nil:
+		return reconcile.Result{}, err
 	}
 	if valuer, ok := r.kind.(LogValuer[T]); ok {
 		ctx = logf.IntoContext(ctx, logf.FromContext(ctx).WithValues(valuer.LogValues(obj)...))
@@ -80,13 +85,15 @@ func (r *Reconciler[T]) Reconcile(ctx context.Context, request reconcile.Request
 	pass := &Pass{
 		writer: r.writer, finalizer: r.finalizer, scheme: r.options.Scheme,
 		obj: obj, base: copyOf(obj), before: conditionsThatMatter(obj),
-		now: r.options.Clock.Now(), due: r.schedule.due(obj.GetUID()), interval: r.options.Resync,
+		// The API server keeps whole seconds; finer times would differ from what it has.
+		now: r.options.Clock.Now().Truncate(time.Second), interval: r.options.Resync,
+		due: r.schedule.due(request.NamespacedName, obj.GetUID()),
 	}
 	if obj.GetDeletionTimestamp().IsZero() {
 		return r.finish(ctx, pass, obj, run(ctx, r.kind.Steps(pass, obj)))
 	}
 	if !pass.Held() {
-		r.schedule.forget(obj.GetUID())
+		r.schedule.forget(request.NamespacedName)
 		return reconcile.Result{}, nil
 	}
 	results := run(ctx, r.kind.Teardown(pass, obj))
@@ -96,13 +103,22 @@ func (r *Reconciler[T]) Reconcile(ctx context.Context, request reconcile.Request
 	return r.letGo(ctx, pass, obj)
 }
 
+// gone drops what was kept for an object that is no more.
+func (r *Reconciler[T]) gone(ctx context.Context, name types.NamespacedName) error {
+	r.schedule.forget(name)
+	if f, ok := r.kind.(Forgetter); ok {
+		return f.Gone(ctx, name)
+	}
+	return nil
+}
+
 // letGo takes the finalizer off an object whose teardown is done.
 func (r *Reconciler[T]) letGo(ctx context.Context, pass *Pass, obj T) (reconcile.Result, error) {
 	logf.FromContext(ctx).Info("Removing the finalizer")
 	if err := pass.release(ctx); err != nil {
-		return r.steer(ctx, err)
+		return r.steer(ctx, pass, err)
 	}
-	r.schedule.forget(obj.GetUID())
+	r.schedule.forget(client.ObjectKeyFromObject(obj))
 	r.record(obj, pass.events)
 	r.options.Metrics.deleted(r.name, pass.now.Sub(obj.GetDeletionTimestamp().Time))
 	return reconcile.Result{}, nil
@@ -166,18 +182,18 @@ func allDone(results []result) bool {
 func (r *Reconciler[T]) finish(ctx context.Context, pass *Pass, obj T, results []result) (reconcile.Result, error) {
 	for _, res := range results {
 		if errors.Is(res.err, ErrStale) {
-			return r.steer(ctx, res.err)
+			return r.steer(ctx, pass, res.err)
 		}
 	}
 	if stopping(ctx) {
-		return reconcile.Result{}, nil
+		return r.steer(ctx, pass, nil)
 	}
 	if quiet, after := onlyQuiet(results); quiet && equality.Semantic.DeepEqual(pass.base, pass.obj) {
 		return reconcile.Result{RequeueAfter: after}, nil
 	}
 	r.report(pass, obj, results)
 	if err := r.writer.writeStatus(ctx, pass); err != nil {
-		return r.steer(ctx, err)
+		return r.steer(ctx, pass, err)
 	}
 	r.tell(ctx, pass, obj)
 	return r.next(pass, obj, results)
@@ -200,7 +216,7 @@ func (r *Reconciler[T]) report(pass *Pass, obj T, results []result) {
 		set.set(note.Type, note.Status, note.Reason, note.Message)
 	}
 	obj.SetObservedGeneration(obj.GetGeneration())
-	message := r.kind.Summarize(obj, Outcome{Deleting: deleting, Ready: first == nil, Stalled: set.get(ConditionStalled) != nil})
+	message := r.kind.Summarize(obj, Outcome{Deleting: deleting, Stalled: set.get(ConditionStalled) != nil})
 	if first == nil {
 		set.set(ConditionReady, metav1.ConditionTrue, ReasonReady, message)
 	}
@@ -235,34 +251,42 @@ func (r *Reconciler[T]) tell(ctx context.Context, pass *Pass, obj T) {
 
 func (r *Reconciler[T]) record(obj T, announcements []announcement) {
 	for _, a := range announcements {
-		r.options.Recorder.Eventf(obj, nil, a.eventType, a.reason, "Reconcile", "%s", a.message)
+		r.options.Recorder.Eventf(obj, nil, a.eventType, a.reason, "Reconcile", "%s", cut(a.message, maxEventNote))
 	}
 }
 
-// next says when the next pass is to be: soonest wins, and an error that
-// wants growing delays wins over all.
+// next says when the next pass is to be. An error that wants growing delays
+// wins over all; a time that was asked for wins over the resync.
 func (r *Reconciler[T]) next(pass *Pass, obj T, results []result) (reconcile.Result, error) {
-	resync := r.schedule.remaining(obj.GetUID(), pass.interval, pass.compared)
+	resync := r.schedule.remaining(client.ObjectKeyFromObject(obj), obj.GetUID(), pass.interval, pass.compared)
+	var soonest time.Duration
 	for _, res := range results {
 		e := asStepError(res.err)
 		switch {
 		case e == nil:
 		case e.retry == retryBackoff:
 			return reconcile.Result{}, fmt.Errorf("%s: %w", e.reason, e)
-		case e.retry == retryAfter:
-			resync = min(resync, max(e.after, time.Millisecond))
+		case e.retry == retryAfter && (soonest == 0 || e.after < soonest):
+			soonest = max(e.after, time.Millisecond)
 		}
+	}
+	if soonest > 0 {
+		resync = soonest
 	}
 	return reconcile.Result{RequeueAfter: resync}, nil
 }
 
-// steer says what follows a write that did not go through.
-func (r *Reconciler[T]) steer(ctx context.Context, err error) (reconcile.Result, error) {
+// steer says what follows a pass that was not reported: it was out of date, a
+// write failed, or the operator stops. What must not be lost is kept all the same.
+func (r *Reconciler[T]) steer(ctx context.Context, pass *Pass, err error) (reconcile.Result, error) {
+	if keepErr := r.writer.keep(ctx, pass); keepErr != nil {
+		logf.FromContext(ctx).Error(keepErr, "Keeping what the pass has learned")
+	}
 	switch {
 	case stopping(ctx):
 		return reconcile.Result{}, nil
 	case errors.Is(err, ErrStale):
-		return reconcile.Result{RequeueAfter: conflictDelay + time.Duration(r.options.Random()*float64(conflictDelay))}, nil
+		return reconcile.Result{RequeueAfter: r.schedule.catchUp(client.ObjectKeyFromObject(pass.obj), pass.obj.GetUID())}, nil
 	}
 	return reconcile.Result{}, err
 }

@@ -8,52 +8,85 @@ import (
 )
 
 // schedule remembers when each object is next to be compared with what is
-// outside the cluster. It is a hint: losing it, at a restart, costs nothing
-// but a comparison spread over one interval.
+// outside the cluster, and how often in a row its passes were out of date. It
+// is a hint: losing it, at a restart, costs nothing but a comparison spread
+// over one interval.
 type schedule struct {
 	now    func() time.Time
 	random func() float64
 
-	mu   sync.Mutex
-	next map[types.UID]time.Time
+	mu      sync.Mutex
+	entries map[types.NamespacedName]*entry
+}
+
+type entry struct {
+	uid   types.UID
+	next  time.Time
+	stale int
 }
 
 func newSchedule(now func() time.Time, random func() float64) *schedule {
-	return &schedule{now: now, random: random, next: map[types.UID]time.Time{}}
+	return &schedule{now: now, random: random, entries: map[types.NamespacedName]*entry{}}
 }
 
 // due tells whether the object's time has come.
-func (s *schedule) due(uid types.UID) bool {
+func (s *schedule) due(name types.NamespacedName, uid types.UID) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	next, known := s.next[uid]
-	return known && !s.now().Before(next)
+	e := s.entries[name]
+	return e != nil && e.uid == uid && !e.next.IsZero() && !s.now().Before(e.next)
 }
 
-// remaining is how long it is until the object's time comes. An object that
-// was not seen before gets a time anywhere in the interval, so that a restart
-// does not become a rush; one that was just compared gets the interval, give
-// or take a tenth.
-func (s *schedule) remaining(uid types.UID, interval time.Duration, compared bool) time.Duration {
+// remaining is how long it is until the object's time comes, after a pass that
+// was not out of date. An object that was not seen before gets a time anywhere
+// in the interval, so that a restart does not become a rush; one that was just
+// compared, or whose time had come, gets the interval, give or take a tenth.
+func (s *schedule) remaining(name types.NamespacedName, uid types.UID, interval time.Duration, compared bool) time.Duration {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	now := s.now()
-	next, known := s.next[uid]
+	e, now := s.of(name, uid), s.now()
+	e.stale = 0
 	switch {
-	case compared:
-		next = now.Add(time.Duration(float64(interval) * (0.9 + 0.2*s.random())))
-	case !known:
-		next = now.Add(time.Duration(float64(interval) * s.random()))
-	case next.After(now.Add(interval + interval/5)): // the interval was shortened
-		next = now.Add(interval)
+	case compared, !e.next.IsZero() && !e.next.After(now):
+		e.next = now.Add(time.Duration(float64(interval) * (0.9 + 0.2*s.random())))
+	case e.next.IsZero():
+		e.next = now.Add(time.Duration(float64(interval) * s.random()))
+	case e.next.After(now.Add(interval + interval/5)): // the interval was shortened
+		e.next = now.Add(interval)
 	}
-	s.next[uid] = next
-	return max(next.Sub(now), time.Millisecond)
+	return max(e.next.Sub(now), time.Millisecond)
+}
+
+// Bounds of how long the cache gets to catch up before a pass that found
+// itself out of date is run again.
+const (
+	minCatchUp = 100 * time.Millisecond
+	maxCatchUp = 10 * time.Second
+)
+
+// catchUp is how long to wait after a pass that was out of date: longer each
+// time in a row, and spread.
+func (s *schedule) catchUp(name types.NamespacedName, uid types.UID) time.Duration {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	e := s.of(name, uid)
+	delay := min(minCatchUp<<min(e.stale, 10), maxCatchUp)
+	e.stale++
+	return time.Duration(float64(delay) * (1 + s.random()))
+}
+
+func (s *schedule) of(name types.NamespacedName, uid types.UID) *entry {
+	e := s.entries[name]
+	if e == nil || e.uid != uid {
+		e = &entry{uid: uid}
+		s.entries[name] = e
+	}
+	return e
 }
 
 // forget drops an object that is gone.
-func (s *schedule) forget(uid types.UID) {
+func (s *schedule) forget(name types.NamespacedName) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	delete(s.next, uid)
+	delete(s.entries, name)
 }

@@ -3,10 +3,12 @@ package engine
 import (
 	"context"
 	"fmt"
+	"time"
 
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	clientretry "k8s.io/client-go/util/retry"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
@@ -52,6 +54,7 @@ func (w writer) writeStatus(ctx context.Context, p *Pass) error {
 	}, func(written Object) {
 		adoptMetadata(p.obj, written)
 		p.base = copyOf(p.obj)
+		p.keep = nil
 	})
 }
 
@@ -78,6 +81,35 @@ func (w writer) optimistically(ctx context.Context, p *Pass, attempt func(base O
 		}
 		base = live
 	}
+}
+
+// keepTimeout bounds how long a pass that may not go on, as the operator is
+// told to stop, is given to write down what must not be lost.
+const keepTimeout = 5 * time.Second
+
+// keep writes what the pass asked to have kept, see Pass.Keep, to the live
+// object, whatever has become of that meanwhile.
+func (w writer) keep(ctx context.Context, p *Pass) error {
+	if p.keep == nil {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), keepTimeout)
+	defer cancel()
+	return clientretry.RetryOnConflict(clientretry.DefaultBackoff, func() error {
+		live := copyOf(p.base)
+		err := w.live.Get(ctx, client.ObjectKeyFromObject(p.base), live)
+		if apierrors.IsNotFound(err) || err == nil && live.GetUID() != p.base.GetUID() {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		changed := copyOf(live)
+		if !p.keep(changed) {
+			return nil
+		}
+		return w.client.Status().Patch(ctx, changed, lockedMerge(live), client.FieldOwner(FieldManager))
+	})
 }
 
 // confirm reads the live object and fails with ErrStale when it differs in

@@ -14,17 +14,18 @@ import (
 )
 
 const (
-	defaultQPS   = 50
-	defaultBurst = 100
+	// The defaults are above what one API server lets the operator make of
+	// buckets: they protect a provider from a fault here, not from use.
+	defaultQPS   = 500
+	defaultBurst = 1000
 
-	// maxInFlight is one less than the operator's workers by default (8): one
-	// provider can never hold them all.
-	maxInFlight = 7
-	// maxInFlightSlow is half the workers. It holds as soon as a call has been
-	// under way for slowCall: a provider that answers slowly, but answers,
-	// never opens the circuit, and must not take most of the workers for good.
-	maxInFlightSlow = 4
-	slowCall        = time.Second
+	// defaultWorkers is how many workers the operator has by default.
+	defaultWorkers = 8
+
+	// slowCall is when a call counts as slow. From then on the provider gets
+	// half the workers: one that answers slowly, but answers, never opens the
+	// circuit, and must not take most of the workers for good.
+	slowCall = time.Second
 
 	// How long a call that found the provider busy is told to stay away, at
 	// least and at most.
@@ -42,6 +43,10 @@ const (
 type Governor struct {
 	clock clock.PassiveClock
 
+	// maxInFlight is one less than the workers, so that one provider can never
+	// hold them all; maxInFlightSlow is half of them.
+	maxInFlight, maxInFlightSlow int
+
 	mu       sync.Mutex
 	limits   Limits
 	limiter  *rate.Limiter
@@ -50,6 +55,7 @@ type Governor struct {
 	inFlight map[*flight]struct{}
 	circuit  circuit
 	target   string
+	quiet    time.Time // until then the provider wants no calls
 }
 
 // ticket is a place in the queue of a call that was told to come back.
@@ -64,10 +70,14 @@ type flight struct {
 	trial bool
 }
 
-// NewGovernor makes a Governor that allows limits.
-func NewGovernor(clock clock.PassiveClock, limits Limits) *Governor {
-	limits = limits.orDefault()
+// NewGovernor makes a Governor that allows limits, for an operator with so
+// many workers; 0 means the default, 8.
+func NewGovernor(clock clock.PassiveClock, limits Limits, workers int) *Governor {
+	limits, workers = limits.orDefault(), cmp.Or(workers, defaultWorkers)
 	return &Governor{
+		maxInFlight:     max(1, workers-1),
+		maxInFlightSlow: max(1, workers/2),
+
 		clock:    clock,
 		limits:   limits,
 		limiter:  rate.NewLimiter(rate.Limit(limits.QPS), int(limits.Burst)),
@@ -127,6 +137,7 @@ func (g *Governor) Retarget(target string) {
 	if g.target != target {
 		g.target = target
 		g.circuit.reached()
+		g.quiet = time.Time{}
 	}
 }
 
@@ -146,6 +157,12 @@ func (g *Governor) Admit(name string) (done func(err error), err error) {
 	if err := g.circuit.refuse(now); err != nil {
 		return nil, err
 	}
+	if g.quiet.After(now) {
+		return nil, &Error{
+			Class: Throttled, Reason: "ProviderThrottled", Refused: true, After: g.quiet.Sub(now),
+			Message: "the provider asks for fewer calls",
+		}
+	}
 	if err := g.refuseBusy(name, now); err != nil {
 		return nil, err
 	}
@@ -158,10 +175,10 @@ func (g *Governor) Admit(name string) (done func(err error), err error) {
 // refuseBusy bounds the calls under way. Those that find it busy come back
 // spread over a time that grows with their number.
 func (g *Governor) refuseBusy(name string, now time.Time) error {
-	bound := maxInFlight
+	bound := g.maxInFlight
 	for f := range g.inFlight {
 		if now.Sub(f.since) >= slowCall {
-			bound = maxInFlightSlow
+			bound = g.maxInFlightSlow
 		}
 	}
 	if len(g.inFlight) < bound {
@@ -226,6 +243,9 @@ func (g *Governor) learn(err error, trial bool) {
 		g.circuit.neither(trial)
 	default:
 		g.circuit.reached()
+		if e.Class == Throttled && e.After > 0 {
+			g.quiet = later(g.quiet, g.clock.Now().Add(e.After))
+		}
 	}
 }
 
@@ -254,6 +274,8 @@ func later(a, b time.Time) time.Time {
 type Governors struct {
 	// Clock tells the time; nil means the real one.
 	Clock clock.PassiveClock
+	// Workers is how many workers the operator has; 0 means 8.
+	Workers int
 
 	mu  sync.Mutex
 	all map[string]*Governor
@@ -268,7 +290,7 @@ func (g *Governors) For(config Config) *Governor {
 		if g.all == nil {
 			g.all = map[string]*Governor{}
 		}
-		governor = NewGovernor(cmp.Or[clock.PassiveClock](g.Clock, clock.RealClock{}), config.Limits)
+		governor = NewGovernor(cmp.Or[clock.PassiveClock](g.Clock, clock.RealClock{}), config.Limits, g.Workers)
 		g.all[config.Owner] = governor
 	}
 	governor.SetLimits(config.Limits)

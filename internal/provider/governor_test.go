@@ -15,7 +15,7 @@ var epoch = time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC)
 
 func newTestGovernor(limits Limits) (*Governor, *testingclock.FakePassiveClock) {
 	clock := testingclock.NewFakePassiveClock(epoch)
-	return NewGovernor(clock, limits), clock
+	return NewGovernor(clock, limits, 0), clock
 }
 
 // admit makes a call that ends at once with result, and tells when to come
@@ -127,7 +127,7 @@ func TestGovernorBoundsCallsInFlight(t *testing.T) {
 	t.Parallel()
 	g, clock := newTestGovernor(Limits{})
 	var ends []func(error)
-	for i := range maxInFlight {
+	for i := range g.maxInFlight {
 		done, err := g.Admit(fmt.Sprint(i))
 		if err != nil {
 			t.Fatalf("call %d: %v", i, err)
@@ -141,11 +141,11 @@ func TestGovernorBoundsCallsInFlight(t *testing.T) {
 
 	// The calls turn out to be slow: fewer are let in from here on.
 	clock.SetTime(epoch.Add(slowCall))
-	for _, done := range ends[:maxInFlight-maxInFlightSlow] {
+	for _, done := range ends[:g.maxInFlight-g.maxInFlightSlow] {
 		done(nil)
 	}
 	if _, err := g.Admit("one more"); AsError(err).Reason != "ProviderBusy" {
-		t.Fatalf("Admit = %v, want ProviderBusy while %d slow calls are under way", err, maxInFlightSlow)
+		t.Fatalf("Admit = %v, want ProviderBusy while %d slow calls are under way", err, g.maxInFlightSlow)
 	}
 	ends[len(ends)-1](nil)
 	clock.SetTime(epoch.Add(slowCall + minBusy + maxBusy))

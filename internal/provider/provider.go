@@ -84,9 +84,9 @@ type Config struct {
 
 // Limits bound the calls of all Clients of one Owner. Zero values mean the defaults.
 type Limits struct {
-	// QPS is how many calls a second are allowed on average; 0 means 50.
+	// QPS is how many calls a second are allowed on average; 0 means 500.
 	QPS int32
-	// Burst is how many calls may be made at once after a quiet time; 0 means 100.
+	// Burst is how many calls may be made at once after a quiet time; 0 means 1000.
 	Burst int32
 }
 

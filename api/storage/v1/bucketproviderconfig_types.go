@@ -62,16 +62,16 @@ type SecretReference struct {
 // RateLimit is a token bucket.
 // +kubebuilder:validation:MinProperties=1
 type RateLimit struct {
-	// qps is how many calls a second are allowed on average. Left out, 50.
+	// qps is how many calls a second are allowed on average. Left out, 500.
 	// +optional
-	// +default=50
+	// +default=500
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=10000
 	QPS int32 `json:"qps,omitempty"`
 
-	// burst is how many calls may be made at once after a quiet time. Left out, 100.
+	// burst is how many calls may be made at once after a quiet time. Left out, 1000.
 	// +optional
-	// +default=100
+	// +default=1000
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=10000
 	Burst int32 `json:"burst,omitempty"`

@@ -15,6 +15,10 @@ const (
 	// backup and restore into a new cluster.
 	IdempotencyKeyAnnotation = GroupName + "/idempotency-key"
 
+	// RequestAnnotation holds what the create call under the key asks for, as
+	// JSON: should the call have to be repeated it must be the same call.
+	RequestAnnotation = GroupName + "/create-request"
+
 	// ProviderAnnotation holds which provider configuration the key is meant
 	// for: the BucketProviderConfig's name, or nothing for the operator's
 	// default endpoint.
@@ -79,7 +83,7 @@ const (
 )
 
 // Reasons that conditions of both kinds share. A provider's own are listed in
-// docs/http-provider.md.
+// docs/storagebucket.md.
 const (
 	// ReasonProviderNotFound: there is no such BucketProviderConfig, nor a default.
 	ReasonProviderNotFound = "ProviderNotFound"

@@ -102,6 +102,12 @@ type StorageBucketStatus struct {
 	// +kubebuilder:validation:MaxLength=128
 	ID string `json:"id,omitempty"`
 
+	// vanishedID is the id of the bucket that was gone at the provider, while another is made in its place.
+	// +optional
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=128
+	VanishedID string `json:"vanishedID,omitempty"`
+
 	// endpoint is the URL under which the provider was reached for this bucket.
 	// +optional
 	// +kubebuilder:validation:MinLength=1

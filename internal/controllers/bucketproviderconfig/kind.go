@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	storagev1 "avalonhosting.example/bucketoperator/api/storage/v1"
@@ -43,9 +44,20 @@ func (k *Kind) Steps(pass *engine.Pass, config *storagev1.BucketProviderConfig) 
 func (k *Kind) Teardown(pass *engine.Pass, config *storagev1.BucketProviderConfig) []engine.Step {
 	r := &run{Kind: k, pass: pass, config: config}
 	return []engine.Step{
-		{Condition: storagev1.ConditionEndpointAllowed, Reason: storagev1.ReasonValid, Do: r.unused},
-		{Condition: storagev1.ConditionSecretReady, Reason: storagev1.ReasonValid, Do: r.releaseSecrets},
+		{Do: r.unused},
+		{Do: r.releaseOwnSecret},
+		{Do: r.releaseSecrets},
 	}
+}
+
+// Gone frees what was kept for a configuration that is no more: what is known
+// of its provider, and Secrets that none names any more, should somebody have
+// taken its finalizer off by hand.
+func (k *Kind) Gone(ctx context.Context, name types.NamespacedName) error {
+	k.Access.Forget(name)
+	r := &run{Kind: k, pass: &engine.Pass{}, config: &storagev1.BucketProviderConfig{}}
+	r.config.Namespace, r.config.Name = name.Namespace, name.Name
+	return r.releaseSecrets(ctx)
 }
 
 // Summarize gives the message of a ready object.
@@ -77,10 +89,10 @@ func (r *run) endpointAllowed(ctx context.Context) error {
 
 // secretReady keeps the Secret and checks what is in it.
 func (r *run) secretReady(ctx context.Context) error {
-	if err := r.keepSecret(ctx); err != nil {
+	if err := r.releaseSecrets(ctx); err != nil {
 		return err
 	}
-	if err := r.releaseSecrets(ctx); err != nil {
+	if err := r.keepSecret(ctx); err != nil {
 		return err
 	}
 	switch {
@@ -109,9 +121,11 @@ const maxNamed = 5
 // unused waits until no bucket uses the configuration. What the cache says is
 // confirmed with the API server before anything is let go.
 func (r *run) unused(ctx context.Context) error {
-	users := index.BucketsOf(ctx, r.Client, r.config.Namespace, r.config.Name, maxNamed+1)
+	users, err := index.BucketsOf(ctx, r.Client, r.config.Namespace, r.config.Name, maxNamed+1)
+	if err != nil {
+		return err
+	}
 	if len(users) == 0 {
-		var err error
 		if users, err = r.liveUsers(ctx); err != nil {
 			return err
 		}

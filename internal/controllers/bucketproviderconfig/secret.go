@@ -46,36 +46,85 @@ func (r *run) releaseSecrets(ctx context.Context) error {
 	}
 	r.pass.Clear(storagev1.ConditionSecretKept)
 	for i := range held {
-		if r.needed(ctx, &held[i]) {
-			continue
-		}
-		if err := r.patchFinalizers(ctx, &held[i], controllerutil.RemoveFinalizer); err != nil {
+		if err := r.releaseUnlessNeeded(ctx, &held[i]); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// needed tells whether a Secret must be kept.
-func (r *run) needed(ctx context.Context, secret *metav1.PartialObjectMetadata) bool {
-	for _, config := range index.ConfigsOf(ctx, r.Client, secret.Namespace, secret.Name) {
-		if config.UID == r.config.UID && (!r.config.DeletionTimestamp.IsZero() || r.config.Spec.SecretRef.Name != secret.Name) {
-			continue // this one is done with it
+// releaseOwnSecret does so for the Secret that the configuration names, as the
+// API server has it: the cache may not have seen yet that it is kept.
+func (r *run) releaseOwnSecret(ctx context.Context) error {
+	if r.config.Spec.SecretRef.Name == "" {
+		return nil
+	}
+	secret := outside.NewSecretMetadata()
+	err := r.Access.Live.Get(ctx, types.NamespacedName{Namespace: r.config.Namespace, Name: r.config.Spec.SecretRef.Name}, secret)
+	if apierrors.IsNotFound(err) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("reading the metadata of Secret %s: %w", r.config.Spec.SecretRef.Name, engine.Stable(err))
+	}
+	return r.releaseUnlessNeeded(ctx, secret)
+}
+
+func (r *run) releaseUnlessNeeded(ctx context.Context, secret *metav1.PartialObjectMetadata) error {
+	if !controllerutil.ContainsFinalizer(secret, storagev1.ConfigFinalizer) {
+		return nil
+	}
+	needed, err := r.needed(ctx, secret)
+	if needed || err != nil {
+		return err
+	}
+	return r.patchFinalizers(ctx, secret, controllerutil.RemoveFinalizer)
+}
+
+// needed tells whether a Secret must be kept: a configuration that stays names
+// it, or one whose buckets still use it. What the cache says is confirmed with
+// the API server before anything is let go.
+func (r *run) needed(ctx context.Context, secret *metav1.PartialObjectMetadata) (bool, error) {
+	configs, err := index.ConfigsOf(ctx, r.Client, secret.Namespace, secret.Name)
+	if err != nil {
+		return false, err
+	}
+	if needed, err := r.neededBy(ctx, secret, configs); needed || err != nil {
+		return needed, err
+	}
+	live := &storagev1.BucketProviderConfigList{}
+	if err := r.Access.Live.List(ctx, live, client.InNamespace(secret.Namespace)); err != nil {
+		return false, fmt.Errorf("listing the namespace's BucketProviderConfigs: %w", engine.Stable(err))
+	}
+	return r.neededBy(ctx, secret, live.Items)
+}
+
+func (r *run) neededBy(ctx context.Context, secret *metav1.PartialObjectMetadata, configs []storagev1.BucketProviderConfig) (bool, error) {
+	for i := range configs {
+		config := &configs[i]
+		if config.UID == r.config.UID {
+			config = r.config // the newest of it that is known
 		}
-		if secret.DeletionTimestamp.IsZero() {
-			return true
+		if config.Spec.SecretRef.Name != secret.Name {
+			continue
 		}
-		users := index.BucketsOf(ctx, r.Client, config.Namespace, config.Name, maxNamed+1)
+		if config.DeletionTimestamp.IsZero() && secret.DeletionTimestamp.IsZero() {
+			return true, nil
+		}
+		users, err := index.BucketsOf(ctx, r.Client, config.Namespace, config.Name, maxNamed+1)
+		if err != nil {
+			return false, err
+		}
 		if len(users) == 0 {
 			continue
 		}
-		if config.UID == r.config.UID {
+		if config.UID == r.config.UID && !secret.DeletionTimestamp.IsZero() {
 			r.pass.Note(storagev1.ConditionSecretKept, metav1.ConditionTrue, storagev1.ReasonInUse,
 				"Secret %s is being deleted. %s", secret.Name, inUse(users))
 		}
-		return true
+		return true, nil
 	}
-	return false
+	return false, nil
 }
 
 func (r *run) patchFinalizers(ctx context.Context, secret *metav1.PartialObjectMetadata, change func(client.Object, string) bool) error {

@@ -3,6 +3,7 @@ package bucketproviderconfig
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -11,8 +12,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
+	logf "sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
@@ -38,7 +41,7 @@ func SetUp(mgr ctrl.Manager, kind *Kind, metadata cache.Cache, engineOptions eng
 	err := ctrl.NewControllerManagedBy(mgr).
 		Named("bucketproviderconfig").
 		For(&storagev1.BucketProviderConfig{}, builder.WithPredicates(engine.Changed(storagev1.ConfigFinalizer))).
-		Watches(&storagev1.StorageBucket{}, handler.EnqueueRequestsFromMapFunc(configsOfBucket), builder.WithPredicates(gone())).
+		Watches(&storagev1.StorageBucket{}, handler.EnqueueRequestsFromMapFunc(configsOfBucket), builder.WithPredicates(freed())).
 		WatchesRawSource(source.Kind(metadata, outside.NewSecretMetadata(), handler.TypedEnqueueRequestsFromMapFunc(kind.configsOfSecret))).
 		WithOptions(options).
 		Complete(NewReconciler(kind, engineOptions))
@@ -57,20 +60,32 @@ func configsOfBucket(_ context.Context, bucket client.Object) []reconcile.Reques
 	return requests
 }
 
-// configsOfSecret are the configurations that name a Secret.
+// configsOfSecret are the configurations that name a Secret. One that is kept
+// and that none names gets a pass over a configuration of its own name, which
+// finds that it is to be released.
 func (k *Kind) configsOfSecret(ctx context.Context, secret *metav1.PartialObjectMetadata) []reconcile.Request {
+	configs, err := index.ConfigsOf(ctx, k.Client, secret.Namespace, secret.Name)
+	if err != nil {
+		logf.FromContext(ctx).Error(err, "Passing on a change of a Secret")
+	}
+	if len(configs) == 0 && controllerutil.ContainsFinalizer(secret, storagev1.ConfigFinalizer) {
+		return []reconcile.Request{{NamespacedName: client.ObjectKeyFromObject(secret)}}
+	}
 	var requests []reconcile.Request
-	for _, config := range index.ConfigsOf(ctx, k.Client, secret.Namespace, secret.Name) {
+	for _, config := range configs {
 		requests = append(requests, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(&config)})
 	}
 	return requests
 }
 
-// gone lets through that an object is gone: that frees what it used.
-func gone() predicate.Predicate {
+// freed lets through that a bucket is gone, or is served by another
+// configuration: that frees what it used.
+func freed() predicate.Predicate {
 	return predicate.Funcs{
-		CreateFunc:  func(event.CreateEvent) bool { return false },
-		UpdateFunc:  func(event.UpdateEvent) bool { return false },
+		CreateFunc: func(event.CreateEvent) bool { return false },
+		UpdateFunc: func(e event.UpdateEvent) bool {
+			return !slices.Equal(index.ConfigsServing(e.ObjectOld.(*storagev1.StorageBucket)), index.ConfigsServing(e.ObjectNew.(*storagev1.StorageBucket)))
+		},
 		GenericFunc: func(event.GenericEvent) bool { return false },
 	}
 }

@@ -10,7 +10,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
-	logf "sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	storagev1 "avalonhosting.example/bucketoperator/api/storage/v1"
@@ -68,27 +67,25 @@ func ConfigsServing(bucket *storagev1.StorageBucket) []string {
 
 // BucketsOf are the buckets that a configuration serves, at most limit of them
 // when that is not 0. They are shared with the cache: read only.
-func BucketsOf(ctx context.Context, reader client.Reader, namespace, config string, limit int64) []storagev1.StorageBucket {
+func BucketsOf(ctx context.Context, reader client.Reader, namespace, config string, limit int64) ([]storagev1.StorageBucket, error) {
 	list := &storagev1.StorageBucketList{}
 	err := reader.List(ctx, list, client.InNamespace(namespace), client.MatchingFields{bucketsByConfig: config},
 		client.Limit(limit), client.UnsafeDisableDeepCopy)
 	if err != nil {
-		logf.FromContext(ctx).Error(err, "Looking up the buckets of a configuration", "BucketProviderConfig", config)
-		return nil
+		return nil, fmt.Errorf("looking up the buckets of BucketProviderConfig %s: %w", config, err)
 	}
-	return list.Items
+	return list.Items, nil
 }
 
 // ConfigsOf are the configurations that name a Secret. They are shared with
 // the cache: read only.
-func ConfigsOf(ctx context.Context, reader client.Reader, namespace, secret string) []storagev1.BucketProviderConfig {
+func ConfigsOf(ctx context.Context, reader client.Reader, namespace, secret string) ([]storagev1.BucketProviderConfig, error) {
 	list := &storagev1.BucketProviderConfigList{}
 	err := reader.List(ctx, list, client.InNamespace(namespace), client.MatchingFields{configsBySecret: secret}, client.UnsafeDisableDeepCopy)
 	if err != nil {
-		logf.FromContext(ctx).Error(err, "Looking up the configurations of a Secret", "Secret", secret)
-		return nil
+		return nil, fmt.Errorf("looking up the configurations of Secret %s: %w", secret, err)
 	}
-	return list.Items
+	return list.Items, nil
 }
 
 // HeldSecrets are the Secrets of a namespace that carry the finalizer.

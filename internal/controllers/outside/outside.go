@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	storagev1 "avalonhosting.example/bucketoperator/api/storage/v1"
+	"avalonhosting.example/bucketoperator/internal/engine"
 	"avalonhosting.example/bucketoperator/internal/provider"
 )
 
@@ -44,7 +45,7 @@ type Target struct {
 
 // Default is the operator's default endpoint.
 func Default(endpoint string) Target {
-	return Target{Endpoint: endpoint, Revision: revision("default-endpoint", endpoint)}
+	return Target{Endpoint: endpoint, Revision: Digest("default-endpoint", endpoint)}
 }
 
 // Configured is the provider of a BucketProviderConfig, whose Secret, where it
@@ -54,10 +55,11 @@ func Configured(config *storagev1.BucketProviderConfig, secret *metav1.PartialOb
 	if secret != nil {
 		parts = append(parts, string(secret.UID), secret.ResourceVersion)
 	}
-	return Target{Name: config.Name, Endpoint: config.Spec.Endpoint, Config: config, Revision: revision(parts...)}
+	return Target{Name: config.Name, Endpoint: config.Spec.Endpoint, Config: config, Revision: Digest(parts...)}
 }
 
-func revision(parts ...string) string {
+// Digest is a short hash of strings, of which none must be secret.
+func Digest(parts ...string) string {
 	hash := sha256.New()
 	for _, part := range parts {
 		_, _ = fmt.Fprintf(hash, "%d:%s", len(part), part)
@@ -89,7 +91,7 @@ func NewSecretMetadata() *metav1.PartialObjectMetadata {
 // Open opens the provider, with what its Secret holds now. The error is a
 // *provider.Error when the configuration or the Secret is at fault.
 func (a Access) Open(ctx context.Context, target Target) (provider.Client, error) {
-	config := provider.Config{Owner: Owner(target.Config), Endpoint: target.Endpoint, Trusted: true}
+	config := provider.Config{Owner: owner(target.Config), Endpoint: target.Endpoint, Trusted: true}
 	providerType := storagev1.ProviderTypeHTTP
 	if c := target.Config; c != nil {
 		providerType = c.Spec.Type
@@ -114,18 +116,19 @@ func (a Access) Open(ctx context.Context, target Target) (provider.Client, error
 }
 
 // Forget frees what is kept in memory for a configuration that is gone.
-func (a Access) Forget(config *storagev1.BucketProviderConfig) {
+func (a Access) Forget(name types.NamespacedName) {
 	for _, factory := range a.Providers {
-		factory.Forget(Owner(config))
+		factory.Forget(name.String())
 	}
 }
 
-// Owner identifies a configuration in the process.
-func Owner(config *storagev1.BucketProviderConfig) string {
+// owner identifies a configuration in the process. It is its name, so that a
+// configuration that is made anew goes on under the limits of the old one.
+func owner(config *storagev1.BucketProviderConfig) string {
 	if config == nil {
-		return "default-endpoint"
+		return "the operator's default endpoint"
 	}
-	return string(config.UID)
+	return client.ObjectKeyFromObject(config).String()
 }
 
 // ErrSecretNotFound is returned when the Secret that a configuration names does not exist.
@@ -135,10 +138,10 @@ func (a Access) secret(ctx context.Context, key types.NamespacedName) (map[strin
 	secret := &corev1.Secret{}
 	err := a.Live.Get(ctx, key, secret)
 	if apierrors.IsNotFound(err) {
-		return nil, fmt.Errorf("%w: %s", ErrSecretNotFound, SecretNotFound(key.Name))
+		return nil, ErrSecretNotFound
 	}
 	if err != nil {
-		return nil, fmt.Errorf("reading Secret %s: %w", key.Name, err)
+		return nil, fmt.Errorf("reading Secret %s: %w", key.Name, engine.Stable(err))
 	}
 	if secret.Data == nil {
 		secret.Data = map[string][]byte{}

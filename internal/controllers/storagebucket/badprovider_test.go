@@ -149,7 +149,7 @@ func TestAProviderThatHangsHoldsUpNobodyElse(t *testing.T) {
 	t.Parallel()
 	w, dead := operatortest.NewWorld(t, mockprovider.Options{}), operatortest.NewWorld(t, mockprovider.Options{})
 	dead.Provider.Faults().Add(mockprovider.Rule{Fault: mockprovider.Fault{Hang: true}})
-	w.Start(t, operatortest.Settings{CallTimeout: time.Hour})
+	w.Start(t, operatortest.Settings{})
 	w.Create(t, newConfig("dead", dead.URL, ""), newConfig("alive", w.URL, ""))
 	const many = 20
 	for i := range many {

@@ -47,7 +47,7 @@ func parseAddress(endpoint string) (address, error) {
 // local tells whether the address means another machine in each pod.
 func (a address) local() bool {
 	return a.host == "localhost" || strings.HasSuffix(a.host, ".localhost") ||
-		a.ip.IsValid() && (a.ip.IsLoopback() || a.ip.IsUnspecified())
+		a.ip.IsValid() && (a.ip.IsLoopback() || a.ip.IsUnspecified() || a.ip.IsLinkLocalUnicast() || a.ip.IsMulticast())
 }
 
 // publishEndpoint keeps the Service that is the provider's address in the

@@ -1,12 +1,13 @@
 package storagebucket
 
 import (
-	"crypto/sha256"
-	"encoding/hex"
 	"fmt"
+	"regexp"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/types"
+
+	"avalonhosting.example/bucketoperator/internal/controllers/outside"
 )
 
 // An idempotency key is "<uid>-<attempt>-<check>". The uid of the object that
@@ -18,12 +19,14 @@ import (
 // firstAttempt is the attempt of a key that no bucket was lost under.
 const firstAttempt = "0"
 
+var keyPattern = regexp.MustCompile(`^[0-9a-f-]{36}-(0|[0-9a-f]{16})-[0-9a-f]{16}$`)
+
 // newKey is the key of an object's first bucket. lostID is the id of the
 // present bucket when the key that made it is no longer known, else empty.
 func newKey(object types.NamespacedName, uid types.UID, lostID string) string {
 	attempt := firstAttempt
 	if lostID != "" {
-		attempt = digest(lostID)
+		attempt = outside.Digest(lostID)
 	}
 	return formatKey(object, string(uid), attempt)
 }
@@ -32,17 +35,20 @@ func newKey(object types.NamespacedName, uid types.UID, lostID string) string {
 // which key made, is gone.
 func nextKey(object types.NamespacedName, key, vanishedID string) string {
 	uid, attempt, _ := splitKey(key)
-	return formatKey(object, uid, digest(attempt, vanishedID))
+	return formatKey(object, uid, outside.Digest(attempt, vanishedID))
 }
 
 // keyBelongsTo tells whether key was made for an object of this name.
 func keyBelongsTo(object types.NamespacedName, key string) bool {
+	if !keyPattern.MatchString(key) {
+		return false
+	}
 	uid, attempt, ok := splitKey(key)
 	return ok && key == formatKey(object, uid, attempt)
 }
 
 func formatKey(object types.NamespacedName, uid, attempt string) string {
-	return fmt.Sprintf("%s-%s-%s", uid, attempt, digest(object.Namespace, object.Name, uid, attempt))
+	return fmt.Sprintf("%s-%s-%s", uid, attempt, outside.Digest(object.Namespace, object.Name, uid, attempt))
 }
 
 func splitKey(key string) (uid, attempt string, ok bool) {
@@ -59,12 +65,4 @@ func cutLast(s, separator string) (before, after string, found bool) {
 		return s, "", false
 	}
 	return s[:i], s[i+len(separator):], true
-}
-
-func digest(parts ...string) string {
-	hash := sha256.New()
-	for _, part := range parts {
-		_, _ = fmt.Fprintf(hash, "%d:%s", len(part), part)
-	}
-	return hex.EncodeToString(hash.Sum(nil))[:16]
 }

@@ -94,15 +94,6 @@ func (r *run) usable() bool {
 	return r.bucket.Status.ID != "" && r.bucket.Status.Phase == storagev1.BucketPhaseActive
 }
 
-// marks are the annotations that the bucket must carry before it is created,
-// with the given key.
-func (r *run) marks(key string) map[string]string {
-	return map[string]string{
-		storagev1.IdempotencyKeyAnnotation: key,
-		storagev1.ProviderAnnotation:       r.target.Name,
-	}
-}
-
 // shortWait is how long a wait may be that is not worth a status write.
 const shortWait = 2 * time.Second
 
@@ -117,7 +108,7 @@ func (r *run) failed(err error) error {
 		switch {
 		case e.After == 0:
 			return engine.Because(reason, e)
-		case ownLimit(e) && (r.usable() || e.After <= shortWait):
+		case brief(e), ownLimit(e) && r.usable():
 			return engine.Again(e.After)
 		case ownLimit(e):
 			return engine.Wait(e.After, reason, "%s", e.Message)
@@ -127,6 +118,9 @@ func (r *run) failed(err error) error {
 	}
 	return engine.Because(reason, e)
 }
+
+// brief tells whether a call was held back here, for a time too short to speak of.
+func brief(e *provider.Error) bool { return ownLimit(e) && e.After <= shortWait }
 
 // ownLimit tells whether the call was held back here and not by the provider.
 func ownLimit(e *provider.Error) bool { return e.Class == provider.Throttled && e.Local }

@@ -18,16 +18,17 @@ import (
 
 // provision makes the bucket at the provider what the spec wants.
 func (r *run) provision(ctx context.Context) error {
-	if r.target == nil {
-		return engine.ErrSkipped
-	}
 	status := &r.bucket.Status
-	through := storagev1.ObservedProvider{Name: r.target.Name, Revision: r.target.Revision}
 	if status.ID != "" {
-		if _, err := r.pass.Hold(ctx, r.marks(r.presentKey())); err != nil {
+		// Puts back what somebody may have taken off.
+		if _, err := r.pass.Hold(ctx, marks(r.presentKey(), status.Provider.Name, r.asked())); err != nil {
 			return err
 		}
 	}
+	if r.target == nil {
+		return engine.ErrSkipped
+	}
+	through := storagev1.ObservedProvider{Name: r.target.Name, Revision: r.target.Revision}
 	if settled(r.bucket, through) && !r.pass.Due() {
 		return engine.ErrUnchanged
 	}
@@ -70,90 +71,119 @@ func (r *run) open(ctx context.Context) (provider.Client, error) {
 // earlier pass made without living to say so. Before the call the finalizer
 // and the key are on the object, and the status does not claim that nothing exists.
 func (r *run) create(ctx context.Context, client provider.Client, through storagev1.ObservedProvider) error {
-	key := r.presentKey()
+	key, known, asked := r.presentKey(), attemptOf(r.bucket, r.pass.Held()), r.want()
 	if !keyBelongsTo(r.name(), key) {
 		return engine.Invalid(storagev1.ReasonKeyInvalid, fmt.Errorf(
 			"annotation %s was made for an object of another name or namespace: remove it", storagev1.IdempotencyKeyAnnotation))
 	}
-	_, marked := r.bucket.Annotations[storagev1.IdempotencyKeyAnnotation]
-	wrote, err := r.pass.Hold(ctx, r.marks(key))
-	if err != nil {
-		return err
-	}
-	// first is true when it is certain that nothing was made under the key:
-	// it is new, or every call so far was refused.
-	first := wrote && !marked || r.bucket.Status.CreateOutcome != ""
-	if err := r.openAttempt(ctx, client, first); err != nil {
-		return err
-	}
-	logf.FromContext(ctx).Info("Creating the bucket", "region", r.bucket.Spec.Region, "provider", r.target.Name)
-	made, err := client.Create(ctx, key, r.want())
-	status := &r.bucket.Status
-	status.Provider, status.Endpoint = through, r.target.Endpoint
-	if err != nil {
-		if e := provider.AsError(err); first && e.Refused {
-			status.CreateOutcome = storagev1.CreateOutcomeRefused
-			if ownLimit(e) {
-				status.CreateOutcome = storagev1.CreateOutcomeNotSent
-			}
+	switch known {
+	case attemptInDoubt:
+		asked = r.asked() // the same call again
+	case attemptNone:
+		if err := r.confirmTarget(ctx); err != nil {
+			return err
 		}
+	case attemptRefused, attemptMade:
+	}
+	if _, err := r.pass.Hold(ctx, marks(key, r.target.Name, asked)); err != nil {
+		return err
+	}
+	if err := r.openAttempt(ctx, client, known); err != nil {
+		return err
+	}
+	logf.FromContext(ctx).Info("Creating the bucket", "region", asked.Region, "provider", r.target.Name)
+	// The call goes on although the operator is told to stop: cut short, nobody
+	// would know whether it was done. The client bounds its time.
+	made, err := client.Create(context.WithoutCancel(ctx), key, asked)
+	if err != nil {
+		r.refused(err, known, through)
 		return r.failed(err)
 	}
-	status.ID = made.ID
-	if first {
-		status.SizeGB = r.bucket.Spec.SizeGB // what the call asked for; a replay may have asked for another size
-	}
-	r.observe(made)
+	r.took(made, key, asked, through)
 	return r.converge(ctx, client, made)
 }
 
 // openAttempt makes it durable that a create call may have been made.
-func (r *run) openAttempt(ctx context.Context, client provider.Client, first bool) error {
+func (r *run) openAttempt(ctx context.Context, client provider.Client, known attempt) error {
 	status := &r.bucket.Status
-	switch {
-	case status.CreateOutcome == storagev1.CreateOutcomeRefused:
+	switch known {
+	case attemptNone:
+		return nil // the write of the key says it
+	case attemptInDoubt, attemptMade:
+		return r.pass.Fresh(ctx)
+	case attemptRefused:
+	}
+	if status.CreateOutcome == storagev1.CreateOutcomeRefused {
 		// A provider that still does not answer, or still refuses the
 		// credentials, is found out without a write.
 		if err := client.Probe(ctx); err != nil {
 			return r.failed(err)
 		}
-	case status.CreateOutcome == "" && first:
-		return nil // the write of the key says it
-	case status.CreateOutcome == "":
-		return r.pass.Fresh(ctx)
 	}
 	status.CreateOutcome = ""
 	return r.pass.Checkpoint(ctx, storagev1.ReasonProvisioning, "the bucket is being created")
 }
 
+// refused notes that a create call made nothing, if that is certain: nothing
+// had been made before, and this call was refused; or the very call that was
+// in doubt was refused by the provider's own judgement.
+func (r *run) refused(err error, known attempt, through storagev1.ObservedProvider) {
+	status, e := &r.bucket.Status, provider.AsError(err)
+	if brief(e) {
+		return // not worth a write: in doubt, the next pass finds out
+	}
+	status.Provider, status.Endpoint = through, r.target.Endpoint
+	if known == attemptInDoubt && e.Reason != provider.ReasonSpecRefused || !e.Refused {
+		return
+	}
+	status.CreateOutcome = storagev1.CreateOutcomeRefused
+	if ownLimit(e) {
+		status.CreateOutcome = storagev1.CreateOutcomeNotSent
+	}
+	if status.VanishedID != "" {
+		// Nothing was made in its place, and it may not be gone for good.
+		status.ID, status.VanishedID, status.CreateOutcome = status.VanishedID, "", ""
+	}
+}
+
+// took takes over the id of a new bucket, and sees to it that it is written
+// down whatever else becomes of this pass.
+func (r *run) took(made provider.Bucket, key string, asked provider.Spec, through storagev1.ObservedProvider) {
+	status := &r.bucket.Status
+	if status.VanishedID != "" {
+		r.pass.Announce(corev1.EventTypeWarning, storagev1.ReasonBucketVanished,
+			"bucket %s was gone at the provider, with what was in it: bucket %s takes its place", status.VanishedID, made.ID)
+	}
+	r.pass.Keep(func(live engine.Object) bool {
+		bucket, ok := live.(*storagev1.StorageBucket)
+		if !ok || bucket.Status.ID != "" || bucket.Annotations[storagev1.IdempotencyKeyAnnotation] != key {
+			return false
+		}
+		bucket.Status.ID, bucket.Status.VanishedID, bucket.Status.CreateOutcome = made.ID, "", ""
+		bucket.Status.Provider, bucket.Status.Endpoint = through, r.target.Endpoint
+		return true
+	})
+	status.ID, status.VanishedID = made.ID, ""
+	status.Provider, status.Endpoint = through, r.target.Endpoint
+	status.SizeGB = asked.SizeGB
+	r.observe(made)
+}
+
 // createAgain makes a bucket in place of one that is gone at the provider. It
-// needs a new key: under the old one the provider would answer with the old bucket.
+// needs a new key: under the old one the provider would answer with the old
+// bucket. Until another is made the id of the old one is kept.
 func (r *run) createAgain(ctx context.Context, client provider.Client, through storagev1.ObservedProvider) error {
 	status := &r.bucket.Status
-	vanished := status.ID
 	logf.FromContext(ctx).Info("The bucket is gone at the provider")
-	r.pass.Announce(corev1.EventTypeWarning, storagev1.ReasonBucketVanished,
-		"bucket %s is gone at the provider, with what was in it: creating another", vanished)
-	if _, err := r.pass.Hold(ctx, r.marks(nextKey(r.name(), r.presentKey(), vanished))); err != nil {
+	next := nextKey(r.name(), r.presentKey(), status.ID)
+	if _, err := r.pass.Hold(ctx, marks(next, r.target.Name, r.want())); err != nil {
 		return err
 	}
+	status.VanishedID = status.ID
 	status.ID, status.SizeGB, status.Region, status.Encrypted = "", 0, "", nil
 	status.Phase = storagev1.BucketPhaseProvisioning
-	status.CreateOutcome = storagev1.CreateOutcomeNotSent
+	status.CreateOutcome = storagev1.CreateOutcomeNotSent // nothing was sent under the new key
 	return r.create(ctx, client, through)
-}
-
-// presentKey is the key on the object or, where there is none, the one to put there.
-func (r *run) presentKey() string {
-	if key := r.bucket.Annotations[storagev1.IdempotencyKeyAnnotation]; key != "" {
-		return key
-	}
-	return newKey(r.name(), r.bucket.UID, r.bucket.Status.ID)
-}
-
-func (r *run) want() provider.Spec {
-	spec := &r.bucket.Spec
-	return provider.Spec{Region: spec.Region, SizeGB: spec.SizeGB, Encrypted: spec.Encrypted != nil && *spec.Encrypted}
 }
 
 // observe takes over what the provider reports. What it leaves out stays as it was last known.

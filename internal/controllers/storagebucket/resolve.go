@@ -36,7 +36,7 @@ func (r *run) resolve(ctx context.Context) error {
 }
 
 // binding is the name of the configuration that serves the bucket, and whether
-// it can still be another. A bucket that exists, or may exist, stays with the
+// the bucket is bound to it. A bucket that exists, or may exist, stays with the
 // configuration that made it.
 func (r *run) binding() (name string, bound bool, err error) {
 	wanted, status := r.bucket.Spec.ProviderRef, &r.bucket.Status
@@ -64,13 +64,13 @@ func (r *run) binding() (name string, bound bool, err error) {
 // names none falls back to the operator's default endpoint.
 func (r *run) find(ctx context.Context, name string, bound bool) (*outside.Target, error) {
 	if name == "" {
-		return r.defaultTarget()
+		return r.defaultTarget(bound)
 	}
 	config := &storagev1.BucketProviderConfig{}
 	err := r.Client.Get(ctx, types.NamespacedName{Namespace: r.bucket.Namespace, Name: name}, config)
 	switch {
 	case apierrors.IsNotFound(err) && !bound && r.bucket.Spec.ProviderRef == "":
-		return r.defaultTarget()
+		return r.defaultTarget(bound)
 	case apierrors.IsNotFound(err):
 		return nil, engine.Missing(storagev1.ReasonProviderNotFound,
 			"there is no BucketProviderConfig %s in this namespace, which serves this bucket: create it", name)
@@ -97,8 +97,12 @@ func (r *run) find(ctx context.Context, name string, bound bool) (*outside.Targe
 	return &target, nil
 }
 
-func (r *run) defaultTarget() (*outside.Target, error) {
-	if r.DefaultEndpoint == "" {
+func (r *run) defaultTarget(bound bool) (*outside.Target, error) {
+	switch {
+	case r.DefaultEndpoint == "" && bound:
+		return nil, engine.Missing(storagev1.ReasonProviderNotFound,
+			"the operator's default endpoint serves this bucket, and it has none any more: start the operator with --default-provider-endpoint")
+	case r.DefaultEndpoint == "":
 		return nil, engine.Missing(storagev1.ReasonProviderNotFound,
 			"spec.providerRef names no BucketProviderConfig, there is none called %s in this namespace, and the operator has no default endpoint: create one, or name one",
 			storagev1.DefaultBucketProviderConfigName)

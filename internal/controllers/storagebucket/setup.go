@@ -14,8 +14,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
+	logf "sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
@@ -29,16 +31,16 @@ import (
 // +kubebuilder:rbac:groups=storage.avalonhosting.example,resources=storagebuckets,verbs=get;list;watch;patch
 // +kubebuilder:rbac:groups=storage.avalonhosting.example,resources=storagebuckets/status,verbs=patch
 // +kubebuilder:rbac:groups=storage.avalonhosting.example,resources=bucketproviderconfigs,verbs=get;list;watch
-// +kubebuilder:rbac:groups="",resources=secrets;services,verbs=get;list;watch;create;update
+// +kubebuilder:rbac:groups="",resources=secrets;services,verbs=get;list;watch;create;update;delete
 // +kubebuilder:rbac:groups=discovery.k8s.io,resources=endpointslices,verbs=get;list;watch;create;update;delete
 // +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
 
-// marks are the annotations that the kind keeps on its objects.
-var marks = []string{storagev1.IdempotencyKeyAnnotation, storagev1.ProviderAnnotation}
+// ownAnnotations are those that the kind keeps on its objects.
+var ownAnnotations = []string{storagev1.IdempotencyKeyAnnotation, storagev1.RequestAnnotation, storagev1.ProviderAnnotation}
 
 // NewReconciler is the reconciler of StorageBuckets.
 func NewReconciler(kind *Kind, options engine.Options) *engine.Reconciler[*storagev1.StorageBucket] {
-	return engine.NewReconciler("StorageBucket", kind, storagev1.BucketFinalizer, marks, options)
+	return engine.NewReconciler("StorageBucket", kind, storagev1.BucketFinalizer, ownAnnotations, options)
 }
 
 // SetUp adds the controller to the manager. metadata is a cache of the
@@ -47,7 +49,7 @@ func SetUp(mgr ctrl.Manager, kind *Kind, metadata cache.Cache, engineOptions eng
 	watched := func() builder.Predicates { return builder.WithPredicates(engine.ChildChanged()) }
 	err := ctrl.NewControllerManagedBy(mgr).
 		Named("storagebucket").
-		For(&storagev1.StorageBucket{}, builder.WithPredicates(engine.Changed(storagev1.BucketFinalizer, marks...))).
+		For(&storagev1.StorageBucket{}, builder.WithPredicates(engine.Changed(storagev1.BucketFinalizer, ownAnnotations...))).
 		Owns(&corev1.Secret{}, watched()).
 		Owns(&corev1.Service{}, watched()).
 		Owns(&discoveryv1.EndpointSlice{}, watched()).
@@ -68,13 +70,21 @@ func SetUp(mgr ctrl.Manager, kind *Kind, metadata cache.Cache, engineOptions eng
 
 // usersOfConfig are the buckets that a configuration serves.
 func (k *Kind) usersOfConfig(ctx context.Context, config client.Object) []reconcile.Request {
-	return index.Requests(index.BucketsOf(ctx, k.Client, config.GetNamespace(), config.GetName(), 0))
+	buckets, err := index.BucketsOf(ctx, k.Client, config.GetNamespace(), config.GetName(), 0)
+	if err != nil {
+		logf.FromContext(ctx).Error(err, "Passing on a change of a configuration")
+	}
+	return index.Requests(buckets)
 }
 
 // usersOfSecret are the buckets of the configurations that name a Secret.
 func (k *Kind) usersOfSecret(ctx context.Context, secret *metav1.PartialObjectMetadata) []reconcile.Request {
+	configs, err := index.ConfigsOf(ctx, k.Client, secret.Namespace, secret.Name)
+	if err != nil {
+		logf.FromContext(ctx).Error(err, "Passing on a change of a Secret")
+	}
 	var requests []reconcile.Request
-	for _, config := range index.ConfigsOf(ctx, k.Client, secret.Namespace, secret.Name) {
+	for _, config := range configs {
 		requests = append(requests, k.usersOfConfig(ctx, &config)...)
 	}
 	return requests
@@ -107,7 +117,8 @@ func configChanged() predicate.Predicate {
 	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
 		return e.ObjectOld.GetGeneration() != e.ObjectNew.GetGeneration() ||
 			e.ObjectOld.GetUID() != e.ObjectNew.GetUID() ||
-			len(e.ObjectOld.GetFinalizers()) != len(e.ObjectNew.GetFinalizers())
+			controllerutil.ContainsFinalizer(e.ObjectOld, storagev1.ConfigFinalizer) !=
+				controllerutil.ContainsFinalizer(e.ObjectNew, storagev1.ConfigFinalizer)
 	}}
 }
 

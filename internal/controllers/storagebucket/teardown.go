@@ -18,14 +18,14 @@ const letGoHint = "; to give the bucket up instead, set spec.deletionPolicy to R
 
 // remove deletes the bucket at the provider and makes sure that it is gone.
 func (r *run) remove(ctx context.Context) error {
-	status := &r.bucket.Status
+	status, known := &r.bucket.Status, attemptOf(r.bucket, r.pass.Held())
 	switch {
 	case r.bucket.Spec.DeletionPolicy == storagev1.DeletionPolicyRetain:
 		if status.ID != "" {
 			r.pass.Announce(corev1.EventTypeNormal, storagev1.ReasonBucketRetained, "bucket %s is left at the provider", status.ID)
 		}
 		return nil
-	case r.neverCreated():
+	case known == attemptNone, known == attemptRefused:
 		return nil
 	}
 	if err := r.resolve(ctx); err != nil {
@@ -35,7 +35,11 @@ func (r *run) remove(ctx context.Context) error {
 	if err != nil {
 		return withHint(err)
 	}
-	if status.ID == "" {
+	// The last moment to notice that somebody has changed deletionPolicy.
+	if err := r.pass.Fresh(ctx); err != nil {
+		return err
+	}
+	if known == attemptInDoubt {
 		gone, err := r.recoverID(ctx, client)
 		if gone || err != nil {
 			return withHint(err)
@@ -57,31 +61,24 @@ func (r *run) remove(ctx context.Context) error {
 		engine.ReasonDeleting, "the provider is deleting bucket %s", status.ID)
 }
 
-// neverCreated tells whether it is certain that there is no bucket.
-func (r *run) neverCreated() bool {
-	_, marked := r.bucket.Annotations[storagev1.IdempotencyKeyAnnotation]
-	return r.bucket.Status.ID == "" && (!marked || r.bucket.Status.CreateOutcome != "")
-}
-
 // recoverID finds out the id of a bucket that may have been created although
-// nobody lived to write it down. The protocol has one way to ask: the same
-// create call again. gone is true when the answer shows that there is no bucket.
+// nobody lived to write it down. The protocol has one way to ask: the very
+// same create call again. gone is true when the answer shows that there is no
+// bucket.
 func (r *run) recoverID(ctx context.Context, client provider.Client) (gone bool, err error) {
 	key := r.presentKey()
 	if !keyBelongsTo(r.name(), key) {
 		return true, nil // such a key was never sent
 	}
-	if err := r.pass.Fresh(ctx); err != nil {
-		return false, err
-	}
-	made, err := client.Create(ctx, key, r.want())
+	asked := r.asked()
+	made, err := client.Create(context.WithoutCancel(ctx), key, asked)
 	switch {
 	case err != nil && provider.AsError(err).Reason == provider.ReasonSpecRefused:
-		return true, nil // refused now, so it was refused before
+		return true, nil // the same call is refused now, so it was refused before
 	case err != nil:
 		return false, r.failed(err)
 	}
-	r.bucket.Status.ID = made.ID
+	r.took(made, key, asked, storagev1.ObservedProvider{Name: r.target.Name, Revision: r.target.Revision})
 	return false, r.pass.Checkpoint(ctx, engine.ReasonDeleting, "being deleted")
 }
 

@@ -23,13 +23,13 @@ var successes = map[operation][]int{
 // classify tells what an answer means; nil means that the call was done.
 func (c *client) classify(r request, response *http.Response, reply reply) error {
 	status := response.StatusCode
-	if slices.Contains(successes[r.operation], status) {
+	if slices.Contains(successes[r.operation], status) || r.operation == opProbe && answers(status) {
 		return nil
 	}
 	e := &provider.Error{Class: provider.Transient, Refused: refuses(status)}
 	switch {
 	case status >= 300 && status < 400:
-		e.Class, e.Reason = provider.Terminal, reasonRedirectRefused
+		e.Reason = reasonRedirectRefused
 		e.Message = fmt.Sprintf("the provider answered %s with a redirect%s, which is not followed: set spec.endpoint to the provider's final URL",
 			r, c.destination(response))
 	case status == http.StatusUnauthorized, status == http.StatusForbidden:
@@ -64,6 +64,16 @@ func (c *client) classify(r request, response *http.Response, reply reply) error
 		e.Message = fmt.Sprintf("the provider answered %s with %s, which the protocol does not know", r, statusText(status))
 	}
 	return e
+}
+
+// answers tells whether a status shows that a provider answers and takes the
+// credentials, whatever it makes of the id that a probe asks for.
+func answers(status int) bool {
+	switch status {
+	case http.StatusUnauthorized, http.StatusForbidden, http.StatusTooManyRequests:
+		return false
+	}
+	return status >= 400 && status < 500 || status == http.StatusNotImplemented
 }
 
 // refuses tells whether a status says that nothing was done.

@@ -13,6 +13,8 @@ import (
 
 	"k8s.io/utils/clock"
 
+	"golang.org/x/net/http/httpguts"
+
 	"avalonhosting.example/bucketoperator/internal/provider"
 )
 
@@ -118,7 +120,10 @@ func (c *client) check(r request, reply reply, decode func([]byte) (provider.Buc
 }
 
 // do makes a call if the governor lets it, and tells how it went.
-func (c *client) do(ctx context.Context, r request) (reply, error) {
+func (c *client) do(ctx context.Context, r request) (result reply, err error) {
+	if !httpguts.ValidHeaderFieldValue(r.key) {
+		return reply{}, notSent(provider.Terminal, reasonKeyInvalid, "the idempotency key is not one that can be sent", nil)
+	}
 	if r.operation != opCreate && !provider.CheckID(r.id) {
 		return reply{}, notSent(provider.Terminal, reasonIDInvalid, "the bucket's id is not one that a provider can have given", nil)
 	}
@@ -128,9 +133,10 @@ func (c *client) do(ctx context.Context, r request) (reply, error) {
 		return reply{}, err
 	}
 	start := c.clock.Now()
-	result, code, err := c.send(ctx, r)
+	defer func() { done(err) }() // also when a panic goes by
+	var code string
+	result, code, err = c.send(ctx, r)
 	c.observe(string(r.operation), code, c.clock.Since(start).Seconds())
-	done(err)
 	return result, err
 }
 

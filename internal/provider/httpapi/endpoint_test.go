@@ -83,7 +83,7 @@ func TestNamesOfTenantsAreCheckedOnceResolved(t *testing.T) {
 			factory := newFactory(t, &httpapi.Factory{Resolver: resolverFor(t, address)})
 			tenants := with(config(endpoint), func(c *provider.Config) { c.Trusted = false })
 			_, err := open(t, factory, tenants).Create(t.Context(), "key-1", want)
-			if e := wantFailure(t, err, provider.Terminal, "EndpointRefused"); !e.Refused || !strings.Contains(e.Message, "spec.endpoint") {
+			if e := wantFailure(t, err, provider.Transient, "EndpointRefused"); !e.Refused || !strings.Contains(e.Message, "spec.endpoint") {
 				t.Errorf("error = %#v", e)
 			}
 		})
@@ -116,7 +116,7 @@ func TestConnectionsOfTrustedEndpointsAreNotLentToTenants(t *testing.T) {
 		t.Fatal(err)
 	}
 	tenants := with(trusted, func(c *provider.Config) { c.Trusted = false })
-	_ = wantFailure(t, open(t, factory, tenants).Probe(t.Context()), provider.Terminal, "EndpointRefused")
+	_ = wantFailure(t, open(t, factory, tenants).Probe(t.Context()), provider.Transient, "EndpointRefused")
 }
 
 func TestUnknownHost(t *testing.T) {

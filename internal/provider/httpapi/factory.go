@@ -27,6 +27,9 @@ const DefaultTimeout = 10 * time.Second
 type Factory struct {
 	// AllowLoopback lets tenants name loopback endpoints: for development.
 	AllowLoopback bool
+	// Workers is how many workers the operator has; 0 means 8. One provider
+	// never gets them all.
+	Workers int
 	// Timeout bounds each call, from the name look-up to the last byte; 0 means
 	// DefaultTimeout.
 	Timeout time.Duration
@@ -60,7 +63,7 @@ func (f *Factory) init() {
 		if f.Observe == nil {
 			f.Observe = func(string, string, float64) {}
 		}
-		f.governors.Clock = f.Clock
+		f.governors.Clock, f.governors.Workers = f.Clock, f.Workers
 		f.trusted = f.transport(nil)
 		f.guarded = f.transport(guard.Control(f.AllowLoopback))
 	})

@@ -88,7 +88,7 @@ func TestRedirectIsNotFollowedAndTheTokenNotSentOn(t *testing.T) {
 	for _, location := range []string{elsewhere, "/other", "://broken", "", "gopher://" + canary} {
 		client := client(t, answering(http.StatusTemporaryRedirect, map[string]string{"Location": location}, ""))
 		for name, call := range calls {
-			e := wantFailure(t, call(t, client), provider.Terminal, "RedirectRefused")
+			e := wantFailure(t, call(t, client), provider.Transient, "RedirectRefused")
 			if !strings.Contains(e.Message, "spec.endpoint") {
 				t.Errorf("%s: %q does not say what to do", name, e.Message)
 			}

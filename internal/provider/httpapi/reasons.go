@@ -15,6 +15,7 @@ const (
 	reasonProviderUnavailable = "ProviderUnavailable"      // no answer, or one that tells of trouble
 	reasonProviderThrottled   = "ProviderThrottled"        // the provider wants fewer calls
 	reasonSpecRefused         = provider.ReasonSpecRefused // the provider does not take this spec
+	reasonKeyInvalid          = "IdempotencyKeyInvalid"    // the key cannot be sent
 	reasonIDInvalid           = "IDInvalid"                // the id is not one that a provider can have given
 	reasonNotFound            = "BucketNotFound"           // there is no such bucket
 	reasonUnsupported         = "ResizeUnsupported"        // the provider cannot resize

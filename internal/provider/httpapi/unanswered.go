@@ -24,7 +24,7 @@ func (c *client) notAnswered(ctx context.Context, progress *progress, err error)
 		}
 	}
 	if notAllowed, ok := errors.AsType[*guard.RefusedError](err); ok {
-		return notSent(provider.Terminal, reasonEndpointRefused, notAllowed.Error(), cause)
+		return notSent(provider.Transient, reasonEndpointRefused, notAllowed.Error(), cause)
 	}
 	if message := c.certificateTrouble(err); message != "" {
 		return notSent(provider.Transient, reasonCertificateInvalid, message, cause)

@@ -103,11 +103,11 @@ var schemaYAML = typed.YAMLObject(`types:
     - name: burst
       type:
         scalar: numeric
-      default: 100
+      default: 1000
     - name: qps
       type:
         scalar: numeric
-      default: 50
+      default: 500
 - name: example.avalonhosting.bucketoperator.api.storage.v1.SecretReference
   map:
     fields:
@@ -192,6 +192,9 @@ var schemaYAML = typed.YAMLObject(`types:
     - name: sizeGB
       type:
         scalar: numeric
+    - name: vanishedID
+      type:
+        scalar: string
 - name: io.k8s.apimachinery.pkg.apis.meta.v1.Condition
   map:
     fields:

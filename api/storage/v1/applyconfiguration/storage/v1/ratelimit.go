@@ -7,9 +7,9 @@ package v1
 //
 // RateLimit is a token bucket.
 type RateLimitApplyConfiguration struct {
-	// qps is how many calls a second are allowed on average. Left out, 50.
+	// qps is how many calls a second are allowed on average. Left out, 500.
 	QPS *int32 `json:"qps,omitempty"`
-	// burst is how many calls may be made at once after a quiet time. Left out, 100.
+	// burst is how many calls may be made at once after a quiet time. Left out, 1000.
 	Burst *int32 `json:"burst,omitempty"`
 }
 

@@ -18,6 +18,8 @@ type StorageBucketStatusApplyConfiguration struct {
 	Phase *storagev1.BucketPhase `json:"phase,omitempty"`
 	// id is the bucket's name at the provider, given by the provider.
 	ID *string `json:"id,omitempty"`
+	// vanishedID is the id of the bucket that was gone at the provider, while another is made in its place.
+	VanishedID *string `json:"vanishedID,omitempty"`
 	// endpoint is the URL under which the provider was reached for this bucket.
 	Endpoint *string `json:"endpoint,omitempty"`
 	// region is where the bucket is, as the provider reported it. Empty when the provider does not say.
@@ -69,6 +71,14 @@ func (b *StorageBucketStatusApplyConfiguration) WithPhase(value storagev1.Bucket
 // If called multiple times, the ID field is set to the value of the last call.
 func (b *StorageBucketStatusApplyConfiguration) WithID(value string) *StorageBucketStatusApplyConfiguration {
 	b.ID = &value
+	return b
+}
+
+// WithVanishedID sets the VanishedID field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the VanishedID field is set to the value of the last call.
+func (b *StorageBucketStatusApplyConfiguration) WithVanishedID(value string) *StorageBucketStatusApplyConfiguration {
+	b.VanishedID = &value
 	return b
 }
 
