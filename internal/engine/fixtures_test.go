@@ -105,7 +105,7 @@ func (a *arena) object() object {
 	return obj
 }
 
-func (a *arena) change(change func(object)) object {
+func (a *arena) change(change func(object)) {
 	a.t.Helper()
 	obj := a.object()
 	base := obj.DeepCopy()
@@ -113,10 +113,9 @@ func (a *arena) change(change func(object)) object {
 	if err := a.client.Patch(a.t.Context(), obj, client.MergeFrom(base)); err != nil {
 		a.t.Fatalf("changing the object: %v", err)
 	}
-	return obj
 }
 
-func (a *arena) wantCondition(conditionType string, status metav1.ConditionStatus, reason string) *metav1.Condition {
+func (a *arena) wantCondition(conditionType string, status metav1.ConditionStatus, reason string) {
 	a.t.Helper()
 	c := meta.FindStatusCondition(a.object().Status.Conditions, conditionType)
 	switch {
@@ -125,7 +124,6 @@ func (a *arena) wantCondition(conditionType string, status metav1.ConditionStatu
 	case c != nil && (c.Status != status || c.Reason != reason):
 		a.t.Errorf("condition %s is %s/%s (%s), want %s/%s", conditionType, c.Status, c.Reason, c.Message, status, reason)
 	}
-	return c
 }
 
 func (a *arena) told() []string {
@@ -154,9 +152,9 @@ func (s *staleReader) Get(ctx context.Context, key client.ObjectKey, into client
 	return s.Client.Get(ctx, key, into, options...)
 }
 
-// does is a step of the given condition that returns err.
-func does(conditionType string, err error) engine.Step {
-	return engine.Step{Condition: conditionType, Reason: "Done", Do: func(context.Context) error { return err }}
+// does is a step that returns err.
+func does(err error) engine.Step {
+	return engine.Step{Condition: "Step", Reason: "Done", Do: func(context.Context) error { return err }}
 }
 
 func steps(list ...engine.Step) func(*engine.Pass, object) []engine.Step {

@@ -46,7 +46,7 @@ func TestOutcomesBecomeConditionsAndRequeues(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			a := newArena(t, kind{steps: steps(does("Step", tc.err))}, nil)
+			a := newArena(t, kind{steps: steps(does(tc.err))}, nil)
 			result, err := a.pass()
 			if (err != nil) != tc.backoff {
 				t.Errorf("the pass returned the error %v, backoff wanted: %t", err, tc.backoff)
@@ -82,7 +82,7 @@ func TestASecondPassWithTheSameOutcomeWritesAndTellsNothing(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			a := newArena(t, kind{steps: steps(does("Step", err))}, nil)
+			a := newArena(t, kind{steps: steps(does(err))}, nil)
 			_, _ = a.pass()
 			version := a.object().ResourceVersion
 			a.told()
@@ -100,7 +100,7 @@ func TestASecondPassWithTheSameOutcomeWritesAndTellsNothing(t *testing.T) {
 func TestAnObjectRecovers(t *testing.T) {
 	t.Parallel()
 	outcome := engine.Invalid("Moon", errors.New("x"))
-	a := newArena(t, kind{steps: func(*engine.Pass, object) []engine.Step { return []engine.Step{does("Step", outcome)} }}, nil)
+	a := newArena(t, kind{steps: func(*engine.Pass, object) []engine.Step { return []engine.Step{does(outcome)} }}, nil)
 	for _, next := range []error{outcome, engine.Because("Sun", errors.New("y")), nil} {
 		outcome = next
 		_, _ = a.pass()
@@ -190,7 +190,7 @@ func TestWhatAStepPutsIntoTheStatusIsWritten(t *testing.T) {
 func TestAnswersThatReportNothingLeaveTheConditionsAlone(t *testing.T) {
 	t.Parallel()
 	outcome := engine.Invalid("Moon", errors.New("x"))
-	a := newArena(t, kind{steps: func(*engine.Pass, object) []engine.Step { return []engine.Step{does("Step", outcome)} }}, nil)
+	a := newArena(t, kind{steps: func(*engine.Pass, object) []engine.Step { return []engine.Step{does(outcome)} }}, nil)
 	_, _ = a.pass()
 	version := a.object().ResourceVersion
 	for _, outcome = range []error{engine.ErrUnchanged, engine.ErrSkipped, engine.Again(time.Second)} {
@@ -214,7 +214,7 @@ func TestAFailedTeardownKeepsTheFinalizerAndSaysWhy(t *testing.T) {
 				return err
 			}}}
 		},
-		teardown: func(*engine.Pass, object) []engine.Step { return []engine.Step{does("Step", outcome)} },
+		teardown: func(*engine.Pass, object) []engine.Step { return []engine.Step{does(outcome)} },
 	}, nil)
 	_, _ = a.pass()
 	if err := a.client.Delete(t.Context(), a.object()); err != nil {
@@ -281,9 +281,9 @@ func TestAPassOnAnOutdatedObjectWritesNothing(t *testing.T) {
 		change func(*testing.T, *arena)
 		stale  bool
 	}{
-		"status, spec changed":                  {steps(does("Step", nil)), changeSpec, true},
-		"status, object recreated":              {steps(does("Step", nil)), recreate, true},
-		"status, labels changed":                {steps(does("Step", nil)), changeLabels, false},
+		"status, spec changed":                  {steps(does(nil)), changeSpec, true},
+		"status, object recreated":              {steps(does(nil)), recreate, true},
+		"status, labels changed":                {steps(does(nil)), changeLabels, false},
 		"metadata, spec changed":                {holding, changeSpec, true},
 		"metadata, object recreated":            {holding, recreate, true},
 		"metadata, labels changed":              {holding, changeLabels, false},
@@ -291,7 +291,7 @@ func TestAPassOnAnOutdatedObjectWritesNothing(t *testing.T) {
 		"confirmation, status changed":          {confirming, changeStatus, true},
 		"confirmation, mark changed":            {confirming, changeMark, true},
 		"confirmation, labels changed":          {confirming, changeLabels, false},
-		"status, status changed by a successor": {steps(does("Step", nil)), changeStatus, true},
+		"status, status changed by a successor": {steps(does(nil)), changeStatus, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -318,6 +318,7 @@ func changeSpec(_ *testing.T, a *arena) { a.change(func(obj object) { obj.Spec.S
 func changeLabels(_ *testing.T, a *arena) {
 	a.change(func(obj object) { obj.Labels = map[string]string{"team": "blue"} })
 }
+
 func changeMark(_ *testing.T, a *arena) {
 	a.change(func(obj object) { obj.Annotations = map[string]string{mark: "2"} })
 }

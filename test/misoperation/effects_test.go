@@ -42,6 +42,7 @@ var effects = map[string]map[string]effect{
 		"status.provider.name":      statusTellsWhatIsThere,
 		"status.provider.revision":  revisionFollowsConfigAndSecret,
 		"status.createOutcome":      createOutcomeTellsThatNothingWasMade,
+		"status.vanishedID":         vanishedIDIsKeptUntilAnotherIsMade,
 		"status.conditions[]":       conditionsAreComplete,
 	},
 	"bucketproviderconfigs": {
@@ -378,4 +379,24 @@ func resyncIntervalFindsWhatVanished(t *testing.T, a *arena) {
 		return ""
 	})
 	a.ready(t, "photos")
+}
+
+func vanishedIDIsKeptUntilAnotherIsMade(t *testing.T, a *arena) {
+	id := a.made(t, a.bucket("photos", goodConfig)).Status.ID
+	down := a.Provider.Faults().Add(mockprovider.Rule{Operation: mockprovider.Create, Fault: mockprovider.Fault{Status: 500}})
+	if _, err := a.Provider.Vanish(id); err != nil {
+		t.Fatal(err)
+	}
+	a.put(t, with(t, a.bucket("photos", goodConfig), "spec.sizeGB", int64(101)))
+	operatortest.Eventually(t, func(context.Context) string {
+		if got := a.Bucket(t, "photos").Status; got.VanishedID != id || got.ID != "" {
+			return fmt.Sprintf("vanishedID is %q and id %q, want %q and none", got.VanishedID, got.ID, id)
+		}
+		return ""
+	})
+	down.Remove()
+	a.ready(t, "photos")
+	if got := a.Bucket(t, "photos").Status.VanishedID; got != "" {
+		t.Errorf("vanishedID is %q although another bucket was made", got)
+	}
 }

@@ -29,14 +29,14 @@ func TestDefaults(t *testing.T) {
 			object: configObject(t, namespace, set("spec.rateLimit.qps", int64(5))),
 			spec: map[string]any{
 				"endpoint": "https://buckets.example.com", "type": "HTTP",
-				"rateLimit": map[string]any{"qps": int64(5), "burst": int64(100)},
+				"rateLimit": map[string]any{"qps": int64(5), "burst": int64(1000)},
 			},
 		},
 		"BucketProviderConfig with a burst": {
 			object: configObject(t, namespace, set("spec.rateLimit.burst", int64(5))),
 			spec: map[string]any{
 				"endpoint": "https://buckets.example.com", "type": "HTTP",
-				"rateLimit": map[string]any{"qps": int64(50), "burst": int64(5)},
+				"rateLimit": map[string]any{"qps": int64(500), "burst": int64(5)},
 			},
 		},
 		"null for a field with a default": {

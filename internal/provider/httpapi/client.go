@@ -11,9 +11,8 @@ import (
 	"strconv"
 	"time"
 
-	"k8s.io/utils/clock"
-
 	"golang.org/x/net/http/httpguts"
+	"k8s.io/utils/clock"
 
 	"avalonhosting.example/bucketoperator/internal/provider"
 )

@@ -1,0 +1,227 @@
+package storagebucket_test
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	storagev1 "avalonhosting.example/bucketoperator/api/storage/v1"
+	"avalonhosting.example/bucketoperator/internal/mockprovider"
+	"avalonhosting.example/bucketoperator/internal/operatortest"
+)
+
+// during calls act once, while the first create call has been done and is not
+// answered yet.
+func during(act func()) func(http.RoundTripper) http.RoundTripper {
+	var once sync.Once
+	return func(next http.RoundTripper) http.RoundTripper {
+		return roundTripper(func(r *http.Request) (*http.Response, error) {
+			response, err := next.RoundTrip(r)
+			if r.Method == http.MethodPost {
+				once.Do(act)
+			}
+			return response, err
+		})
+	}
+}
+
+// TestTheIDIsNotLostWhateverHappensDuringTheCreateCall uses a provider that
+// ignores idempotency keys: an id that is thrown away shows as a second bucket.
+func TestTheIDIsNotLostWhateverHappensDuringTheCreateCall(t *testing.T) {
+	t.Parallel()
+	for name, act := range map[string]func(t *testing.T, w *operatortest.World, operator func() *operatortest.Operator){
+		"the spec is edited": func(t *testing.T, w *operatortest.World, _ func() *operatortest.Operator) {
+			operatortest.Modify(t, w, "photos", newBucket(""), func(b *storagev1.StorageBucket) { b.Spec.SizeGB = 200 })
+		},
+		"labels are edited": func(t *testing.T, w *operatortest.World, _ func() *operatortest.Operator) {
+			operatortest.Modify(t, w, "photos", newBucket(""), func(b *storagev1.StorageBucket) { b.Labels = map[string]string{"a": "b"} })
+		},
+		"the operator is told to stop": func(_ *testing.T, _ *operatortest.World, operator func() *operatortest.Operator) {
+			operator().Kill()
+		},
+		"somebody's Secret appears": func(t *testing.T, w *operatortest.World, _ func() *operatortest.Operator) {
+			w.Create(t, newSecret("photos-access", "mine"))
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := operatortest.NewWorld(t, mockprovider.Options{Minimal: true})
+			var operator *operatortest.Operator
+			started := make(chan struct{})
+			operator = w.Start(t, operatortest.Settings{DefaultEndpoint: w.URL, WrapProvider: during(func() {
+				<-started
+				act(t, w, func() *operatortest.Operator { return operator })
+			})})
+			close(started)
+			w.Create(t, newBucket("photos"))
+			operatortest.Eventually(t, func(context.Context) string {
+				if w.Bucket(t, "photos").Status.ID == "" {
+					return "there is no id"
+				}
+				return ""
+			})
+			operator.Stop(t)
+			w.Start(t, operatortest.Settings{DefaultEndpoint: w.URL})
+			remove(t, w, newSecret("photos-access", ""))
+			bucket := waitReady(t, w, "photos")
+			if buckets := w.Provider.Buckets(); len(buckets) != 1 || buckets[0].ID != bucket.Status.ID {
+				t.Errorf("the provider has %v, the status says %s", buckets, bucket.Status.ID)
+			}
+		})
+	}
+}
+
+func TestADeletionDuringTheCreateCallLeaksNoBucket(t *testing.T) {
+	t.Parallel()
+	w := operatortest.NewWorld(t, mockprovider.Options{Minimal: true})
+	w.Start(t, operatortest.Settings{DefaultEndpoint: w.URL, WrapProvider: during(func() { remove(t, w, newBucket("photos")) })})
+	w.Create(t, newBucket("photos"))
+	waitGone(t, w, newBucket("photos"))
+	if left := w.Provider.Buckets(); len(left) != 0 {
+		t.Errorf("the provider still has %v", left)
+	}
+}
+
+// TestARepeatedCreateCallIsTheSameCall has the spec changed to what the
+// provider would refuse, while nobody knows whether the first call was done.
+func TestARepeatedCreateCallIsTheSameCall(t *testing.T) {
+	t.Parallel()
+	w := operatortest.NewWorld(t, mockprovider.Options{})
+	w.Provider.Faults().Add(mockprovider.Rule{Operation: mockprovider.Create, Times: 1, Fault: mockprovider.Fault{AfterWork: true, Drop: true}})
+	operator := w.Start(t, operatortest.Settings{DefaultEndpoint: w.URL, WrapProvider: func(next http.RoundTripper) http.RoundTripper {
+		return roundTripper(func(r *http.Request) (*http.Response, error) {
+			if r.Method == http.MethodPost && len(w.Provider.Calls()) > 0 {
+				<-r.Context().Done() // the retry waits for the next operator
+				return nil, r.Context().Err()
+			}
+			return next.RoundTrip(r)
+		})
+	}, CallTimeout: 300 * time.Millisecond})
+	w.Create(t, newBucket("photos"))
+	waitCondition(t, w, "photos", "Ready", metav1.ConditionFalse, "ProviderUnavailable")
+	operator.Stop(t)
+	operatortest.Modify(t, w, "photos", newBucket(""), func(b *storagev1.StorageBucket) { b.Spec.SizeGB = mockprovider.MaxSizeGB + 1 })
+	remove(t, w, newBucket("photos"))
+	w.Start(t, operatortest.Settings{DefaultEndpoint: w.URL})
+	waitGone(t, w, newBucket("photos"))
+	if left := w.Provider.Buckets(); len(left) != 0 {
+		t.Errorf("the provider still has %v", left)
+	}
+}
+
+func TestAStray404LosesNoBucket(t *testing.T) {
+	t.Parallel()
+	w := operatortest.NewWorld(t, mockprovider.Options{})
+	w.Start(t, operatortest.Settings{DefaultEndpoint: w.URL, Resync: 200 * time.Millisecond})
+	w.Create(t, newBucket("photos"))
+	before := waitReady(t, w, "photos")
+	// What a load balancer says that knows no provider for the moment.
+	stray := w.Provider.Faults().Add(mockprovider.Rule{Fault: mockprovider.Fault{Status: 404, ContentType: "text/html", Body: "default backend"}})
+	waitCondition(t, w, "photos", "Ready", metav1.ConditionFalse, "EndpointWrong")
+	if id := w.Bucket(t, "photos").Status.ID; id != before.Status.ID {
+		t.Errorf("the id %s became %q", before.Status.ID, id)
+	}
+	stray.Remove()
+	after := waitReady(t, w, "photos")
+	if after.Status.ID != before.Status.ID || len(w.Provider.Buckets()) != 1 {
+		t.Errorf("bucket %s became %s; the provider has %v", before.Status.ID, after.Status.ID, w.Provider.Buckets())
+	}
+}
+
+func TestTheDefaultEndpointIsNoRaceWithADefaultConfiguration(t *testing.T) {
+	t.Parallel()
+	w, configured := operatortest.NewWorld(t, mockprovider.Options{}), operatortest.NewWorld(t, mockprovider.Options{})
+	w.Start(t, operatortest.Settings{DefaultEndpoint: w.URL})
+	w.Create(t, newConfig("default", configured.URL, ""), newBucket("photos")) // as kubectl apply -f does
+	waitReady(t, w, "photos")
+	if astray := w.Provider.Buckets(); len(astray) != 0 || len(configured.Provider.Buckets()) != 1 {
+		t.Errorf("the default endpoint has %v, the configured provider %v", astray, configured.Provider.Buckets())
+	}
+}
+
+func TestSecretsAreReleasedWhoeverGoesFirst(t *testing.T) {
+	t.Parallel()
+	w := operatortest.NewWorld(t, mockprovider.Options{})
+	operator := w.Start(t, operatortest.Settings{})
+	w.Create(t, newSecret("shared", "key"), newConfig("one", w.URL, "shared"), newConfig("two", w.URL, "shared"))
+	waitConfigCondition(t, w, "one", "Ready", metav1.ConditionTrue, "")
+	waitConfigCondition(t, w, "two", "Ready", metav1.ConditionTrue, "")
+	remove(t, w, newConfig("one", "", ""), newConfig("two", "", ""))
+	waitReleased(t, w, "shared")
+
+	// By hand, against the rules, and while nobody looks.
+	w.Create(t, newConfig("three", w.URL, "shared"))
+	waitConfigCondition(t, w, "three", "Ready", metav1.ConditionTrue, "")
+	operator.Stop(t)
+	operatortest.Modify(t, w, "three", &storagev1.BucketProviderConfig{}, func(c *storagev1.BucketProviderConfig) { c.Finalizers = nil })
+	remove(t, w, newConfig("three", "", ""))
+	waitGone(t, w, newConfig("three", "", ""))
+	w.Start(t, operatortest.Settings{})
+	waitReleased(t, w, "shared")
+}
+
+func waitReleased(t *testing.T, w *operatortest.World, name string) {
+	t.Helper()
+	operatortest.Eventually(t, func(ctx context.Context) string {
+		secret := &corev1.Secret{}
+		if err := w.Client.Get(ctx, client.ObjectKey{Namespace: w.Namespace, Name: name}, secret); err != nil {
+			return err.Error()
+		}
+		if slices.Contains(secret.Finalizers, storagev1.ConfigFinalizer) {
+			return fmt.Sprintf("Secret %s has the finalizers %v", name, secret.Finalizers)
+		}
+		return ""
+	})
+}
+
+// TestAResyncDoesNotComeRoundAtOnce counts the reads of objects whose passes
+// compare nothing: a configuration, and a bucket without a provider.
+func TestAResyncDoesNotComeRoundAtOnce(t *testing.T) {
+	t.Parallel()
+	w := operatortest.NewWorld(t, mockprovider.Options{})
+	api := &recorder{}
+	w.Start(t, operatortest.Settings{Resync: 300 * time.Millisecond, WrapAPI: api.wrap})
+	w.Create(t, newSecret("credentials", "key"), newConfig("lonely", w.URL, "credentials"), newBucket("photos", servedBy("nobody")))
+	waitConfigCondition(t, w, "lonely", "Ready", metav1.ConditionTrue, "")
+	start := time.Now()
+	aWholeLife(t)
+	reads := 0
+	for _, r := range api.requests() {
+		if r.method == http.MethodGet && strings.HasSuffix(r.path, "/secrets/credentials") {
+			reads++
+		}
+	}
+	// The passes after creation, and one each 270 ms.
+	if most := 12 + int(time.Since(start)/(270*time.Millisecond)); reads > most {
+		t.Errorf("the Secret was read %d times, at most %d are right", reads, most)
+	}
+}
+
+func TestAnImmutableSecretIsReplacedWhenItMustChange(t *testing.T) {
+	t.Parallel()
+	w := operatortest.NewWorld(t, mockprovider.Options{})
+	w.Start(t, operatortest.Settings{DefaultEndpoint: w.URL, Resync: 300 * time.Millisecond})
+	w.Create(t, newBucket("photos"))
+	before := waitReady(t, w, "photos")
+	immutable := true
+	operatortest.Modify(t, w, "photos-access", &corev1.Secret{}, func(s *corev1.Secret) { s.Immutable = &immutable })
+	if _, err := w.Provider.Vanish(before.Status.ID); err != nil {
+		t.Fatal(err)
+	}
+	waitFor(t, w, "photos-access", &corev1.Secret{}, func(s *corev1.Secret) string {
+		if string(s.Data["id"]) == before.Status.ID {
+			return "the Secret still has the old id"
+		}
+		return ""
+	})
+	waitReady(t, w, "photos")
+}
