@@ -8,6 +8,7 @@ IMG ?= registry.example.com/bucketoperator:v0.1.0
 KUBECTL ?= kubectl
 TEST_TIMEOUT ?= 30m
 TEST_ARGS ?=
+RUN_ARGS ?=
 LINT_ARGS ?=
 
 TOOL := go tool -modfile=tools/go.mod
@@ -24,8 +25,8 @@ help: ## Show this list.
 		/^[a-z-]+:.*## / { printf "  %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 .PHONY: run
-run: ## Start a control plane, the mock provider and the operator here, with a sample; Ctrl-C ends it all.
-	go build -o bin/tool/quickstart ./cmd/quickstart && exec bin/tool/quickstart run
+run: ## Start a control plane, the mock provider and the operator here, with a sample; Ctrl-C ends it all. RUN_ARGS=-h tells more.
+	go build -o bin/tool/quickstart ./cmd/quickstart && exec bin/tool/quickstart run $(RUN_ARGS)
 
 .PHONY: demo
 demo: ## The same, and walk a bucket through its life: create, resize, self-heal, delete.
@@ -116,6 +117,7 @@ manifests: ## Generate the CRDs and the operator's ClusterRole from markers.
 
 .PHONY: build
 build: ## Build the operator into bin/bucketoperator.
+	@echo "==> bin/bucketoperator: about 2 minutes the first time"
 	CGO_ENABLED=0 go build -trimpath -ldflags='-s -w' -o bin/bucketoperator ./cmd/manager
 
 .PHONY: clean

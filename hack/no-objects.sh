@@ -7,8 +7,9 @@ kubectl=${1:-kubectl}
 
 for kind in storagebuckets bucketproviderconfigs; do
 	resource=$kind.storage.avalonhosting.example
-	# Without the CRD there are no objects.
-	[[ -n $($kubectl get crd "$resource" --ignore-not-found -o name) ]] || continue
+	# Without the CRD there are no objects. Its own assignment, so that a kubectl that fails ends the script.
+	crd=$($kubectl get crd "$resource" --ignore-not-found -o name)
+	[[ -n $crd ]] || continue
 	objects=$($kubectl get "$resource" --all-namespaces --no-headers \
 		-o custom-columns=NAMESPACE:.metadata.namespace,NAME:.metadata.name)
 	[[ -n $objects ]] || continue

@@ -18,12 +18,12 @@ The operator is up, and so is bucket %[1]s. In another terminal, in this folder:
   kubectl get sbucket
   kubectl describe sbucket %[1]s
   kubectl get secret %[1]s-access -o yaml
-  kubectl patch sbucket %[1]s --type=merge -p '{"spec":{"sizeGB":200}}'
 
-One more bucket:
+One more bucket, that grows:
 
   sed 's/%[1]s/my-bucket/' %[4]s | kubectl apply -f -
   kubectl wait --for=condition=Ready sbucket/my-bucket --timeout=60s
+  kubectl patch sbucket my-bucket --type=merge -p '{"spec":{"sizeGB":200}}'
 
 What the provider has: curl %[5]s
 What they all say:     %[6]s/*.log

@@ -122,10 +122,11 @@ func (s *conditionSet) reportDeletion(results []result) (first *stepError) {
 	}
 	s.remove(ConditionReconciling)
 	s.remove(ConditionStalled)
-	s.set(ConditionReady, metav1.ConditionFalse, ReasonDeleting, "being deleted")
 	if first.status == metav1.ConditionFalse {
+		s.set(ConditionReady, metav1.ConditionFalse, ReasonDeleting, "the deletion is blocked: "+first.message)
 		s.set(ConditionDeletionBlocked, metav1.ConditionTrue, first.reason, first.message)
 	} else {
+		s.set(ConditionReady, metav1.ConditionFalse, ReasonDeleting, "being deleted")
 		s.remove(ConditionDeletionBlocked)
 	}
 	return first
