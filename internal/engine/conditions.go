@@ -126,7 +126,7 @@ func (s *conditionSet) reportDeletion(results []result) (first *stepError) {
 		s.set(ConditionReady, metav1.ConditionFalse, ReasonDeleting, "the deletion is blocked: "+first.message)
 		s.set(ConditionDeletionBlocked, metav1.ConditionTrue, first.reason, first.message)
 	} else {
-		s.set(ConditionReady, metav1.ConditionFalse, ReasonDeleting, "being deleted")
+		s.set(ConditionReady, metav1.ConditionFalse, ReasonDeleting, "being deleted: "+first.message)
 		s.remove(ConditionDeletionBlocked)
 	}
 	return first

@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/wait"
 	clientretry "k8s.io/client-go/util/retry"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
@@ -85,7 +86,10 @@ func (w writer) optimistically(ctx context.Context, p *Pass, attempt func(base O
 
 // keepTimeout bounds how long a pass that may not go on, as the operator is
 // told to stop, is given to write down what must not be lost.
-const keepTimeout = 5 * time.Second
+const (
+	keepTimeout = 5 * time.Second
+	keepPause   = 100 * time.Millisecond
+)
 
 // keep writes what the pass asked to have kept, see Pass.Keep, to the live
 // object, whatever has become of that meanwhile.
@@ -95,7 +99,8 @@ func (w writer) keep(ctx context.Context, p *Pass) error {
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), keepTimeout)
 	defer cancel()
-	return clientretry.RetryOnConflict(clientretry.DefaultBackoff, func() error {
+	patiently := wait.Backoff{Steps: int(keepTimeout / keepPause), Duration: keepPause, Factor: 1}
+	return clientretry.OnError(patiently, func(error) bool { return ctx.Err() == nil }, func() error {
 		live := copyOf(p.base)
 		err := w.live.Get(ctx, client.ObjectKeyFromObject(p.base), live)
 		if apierrors.IsNotFound(err) || err == nil && live.GetUID() != p.base.GetUID() {

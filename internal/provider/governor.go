@@ -255,8 +255,11 @@ func (g *Governor) sweep(now time.Time) {
 		return
 	}
 	g.sweepAt = now.Add(ticketLife)
+	// A caller that makes two calls in a pass queues for one while its ticket
+	// for the other is kept: tickets outlive the queue.
+	queue := time.Duration(max(0, -g.limiter.TokensAt(now)) / float64(g.limits.QPS) * float64(time.Second))
 	for name, t := range g.tickets {
-		if now.Sub(t.at) > ticketLife {
+		if now.Sub(t.at) > ticketLife+queue {
 			delete(g.tickets, name)
 		}
 	}

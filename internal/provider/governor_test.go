@@ -312,3 +312,41 @@ func TestGovernorsShareByOwnerAndStartAfreshWhenForgotten(t *testing.T) {
 		t.Fatal("a forgotten Governor came back")
 	}
 }
+
+// Whoever needs two calls a pass, as a deletion does, must come to an end.
+func TestPassesOfTwoCallsEndUnderALowLimit(t *testing.T) {
+	t.Parallel()
+	const many = 150
+	g, clock := newTestGovernor(Limits{QPS: 1, Burst: 1})
+	start := clock.Now()
+	next := map[int]time.Time{}
+	for i := range many {
+		next[i] = start
+	}
+	for len(next) > 0 {
+		who, at := -1, time.Time{}
+		for i, t := range next {
+			if who < 0 || t.Before(at) || t.Equal(at) && i < who {
+				who, at = i, t
+			}
+		}
+		if clock.Now().Sub(start) > 2*time.Hour {
+			t.Fatalf("after two hours %d of %d have not ended", len(next), many)
+		}
+		if at.After(clock.Now()) {
+			clock.SetTime(at)
+		}
+		ended := true
+		for _, call := range []string{"DELETE", "GET"} {
+			done, err := g.Admit(fmt.Sprintf("%s %d ", call, who))
+			if e, ok := errors.AsType[*Error](err); ok {
+				next[who], ended = clock.Now().Add(max(e.After, time.Millisecond)), false
+				break
+			}
+			done(nil)
+		}
+		if ended {
+			delete(next, who)
+		}
+	}
+}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/types"
 
 	storagev1 "avalonhosting.example/bucketoperator/api/storage/v1"
@@ -67,12 +68,23 @@ func (r *run) asked() provider.Spec {
 	return want
 }
 
-// presentKey is the key on the object or, where there is none, the one to put there.
+// presentKey is the key on the object or, where there is none, the one to put
+// there. One that does not belong to the object counts as none where that can
+// only mend: once the bucket is made, and for its deletion. Before, it is for
+// the user to say what it was meant for.
 func (r *run) presentKey() string {
-	if key := r.bucket.Annotations[storagev1.IdempotencyKeyAnnotation]; key != "" {
+	key := r.bucket.Annotations[storagev1.IdempotencyKeyAnnotation]
+	mend := r.bucket.Status.ID != "" || !r.bucket.DeletionTimestamp.IsZero() && !r.keyWasRefused()
+	if key != "" && (!mend || keyBelongsTo(r.name(), key)) {
 		return key
 	}
 	return newKey(r.name(), r.bucket.UID, r.bucket.Status.ID)
+}
+
+// keyWasRefused tells whether no call was made as the key was another object's.
+func (r *run) keyWasRefused() bool {
+	c := meta.FindStatusCondition(r.bucket.Status.Conditions, storagev1.ConditionProvisioned)
+	return c != nil && c.Reason == storagev1.ReasonKeyInvalid
 }
 
 // marks are the annotations that a bucket carries: its key, the configuration

@@ -88,7 +88,7 @@ func (r *run) ownService(ctx context.Context, to address) error {
 		Empty: &corev1.Service{},
 		Correct: func(live *corev1.Service) {
 			live.Spec.Type, live.Spec.ExternalName = spec.Type, spec.ExternalName
-			live.Spec.Ports, live.Spec.Selector = spec.Ports, nil
+			live.Spec.Ports, live.Spec.Selector, live.Spec.ExternalIPs = spec.Ports, nil, nil
 			if live.Spec.ClusterIP != spec.ClusterIP {
 				live.Spec.ClusterIP, live.Spec.ClusterIPs = spec.ClusterIP, nil
 			}
@@ -116,7 +116,7 @@ func serviceSpec(to address) corev1.ServiceSpec {
 
 func sameService(live *corev1.Service, want corev1.ServiceSpec) bool {
 	if live.Spec.Type != want.Type || live.Spec.ExternalName != want.ExternalName ||
-		live.Spec.ClusterIP != want.ClusterIP || len(live.Spec.Selector) != 0 || len(live.Spec.Ports) != 1 {
+		live.Spec.ClusterIP != want.ClusterIP || len(live.Spec.Selector) != 0 || len(live.Spec.ExternalIPs) != 0 || len(live.Spec.Ports) != 1 {
 		return false
 	}
 	have, wanted := live.Spec.Ports[0], want.Ports[0]

@@ -140,7 +140,7 @@ func (r *run) refused(err error, known attempt, through storagev1.ObservedProvid
 	if ownLimit(e) {
 		status.CreateOutcome = storagev1.CreateOutcomeNotSent
 	}
-	if status.VanishedID != "" {
+	if status.VanishedID != "" && !ownLimit(e) {
 		// Nothing was made in its place, and it may not be gone for good.
 		status.ID, status.VanishedID, status.CreateOutcome = status.VanishedID, "", ""
 	}

@@ -46,7 +46,7 @@ func (r *run) binding() (name string, bound bool, err error) {
 	marked, held := r.bucket.Annotations[storagev1.ProviderAnnotation]
 	held = held && r.pass.Held()
 	switch {
-	case held && status.CreateOutcome == "" && wanted != "" && wanted != marked:
+	case held && status.CreateOutcome == "" && wanted != "" && wanted != marked && r.bucket.DeletionTimestamp.IsZero():
 		if marked == "" {
 			marked = "the operator's default endpoint"
 		}

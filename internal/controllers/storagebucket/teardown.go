@@ -46,9 +46,11 @@ func (r *run) remove(ctx context.Context) error {
 		}
 	}
 	logf.FromContext(ctx).Info("Deleting the bucket")
-	if err := client.Delete(ctx, status.ID); err != nil {
-		return withHint(r.failed(err))
+	refusal := client.Delete(ctx, status.ID)
+	if refusal != nil && !errors.Is(refusal, provider.ErrTerminal) {
+		return withHint(r.failed(refusal))
 	}
+	// A refusal may mean that it is on its way out already: a read tells.
 	_, err = client.Get(ctx, status.ID)
 	switch {
 	case errors.Is(err, provider.ErrNotFound):
@@ -56,6 +58,8 @@ func (r *run) remove(ctx context.Context) error {
 		return nil
 	case err != nil:
 		return withHint(r.failed(err))
+	case refusal != nil:
+		return withHint(r.failed(refusal))
 	}
 	return engine.Wait(r.pollDelay(r.pass.Now().Sub(r.bucket.DeletionTimestamp.Time)),
 		engine.ReasonDeleting, "the provider is deleting bucket %s", status.ID)
