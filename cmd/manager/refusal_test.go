@@ -107,7 +107,7 @@ func TestMissingPermissionsAreNamed(t *testing.T) {
 		"user nobody-special may not",
 		"get,list,watch,patch storagebuckets.storage.avalonhosting.example in all namespaces",
 		"patch storagebuckets.storage.avalonhosting.example/status in all namespaces",
-		"get,list,watch,create,update,patch secrets in all namespaces",
+		"get,list,watch,create,update,patch,delete secrets in all namespaces",
 		"create leases.coordination.k8s.io in namespace lease-home",
 		"create tokenreviews.authentication.k8s.io",
 		"config/rbac")

@@ -54,17 +54,23 @@ type result struct {
 // report derives all conditions of an object from how the steps fared. It is
 // the only place where conditions come from.
 func (s *conditionSet) report(results []result) (first *stepError) {
-	var stalled *stepError
+	var stalled, waiting *stepError
 	retried := false
 	for _, r := range results {
 		e := s.reportStep(r)
-		if first == nil {
+		switch {
+		case e != nil && e.quiet:
+			waiting = e // not done, but another's trouble says more
+		case first == nil:
 			first = e
 		}
 		if e != nil && e.stalled && stalled == nil {
 			stalled = e
 		}
 		retried = retried || e != nil && e.retry != retryOnEvent
+	}
+	if first == nil {
+		first = waiting
 	}
 	if first == nil {
 		s.remove(ConditionReconciling)
@@ -91,7 +97,7 @@ func (s *conditionSet) reportStep(r result) *stepError {
 		s.set(r.step.Condition, metav1.ConditionTrue, r.step.Reason, "")
 		return nil
 	case r.ran && e != nil && e.quiet && known != nil:
-		// Nothing to report: what is known stays.
+		return e // what is known stays as it is
 	case r.ran && e != nil:
 		s.set(r.step.Condition, e.status, e.reason, e.message)
 		return e

@@ -27,6 +27,7 @@ type Pass struct {
 	now      time.Time
 	due      bool
 	compared bool
+	letGo    bool
 	interval time.Duration
 
 	keep func(live Object) bool

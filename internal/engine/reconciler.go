@@ -79,6 +79,10 @@ func (r *Reconciler[T]) Reconcile(ctx context.Context, request reconcile.Request
 	case err != nil:
 		return reconcile.Result{}, err
 	}
+	cached := obj.GetResourceVersion()
+	if r.schedule.outdated(request.NamespacedName, obj.GetUID(), cached) {
+		return reconcile.Result{RequeueAfter: r.schedule.catchUp(request.NamespacedName, obj.GetUID())}, nil
+	}
 	if valuer, ok := r.kind.(LogValuer[T]); ok {
 		ctx = logf.IntoContext(ctx, logf.FromContext(ctx).WithValues(valuer.LogValues(obj)...))
 	}
@@ -89,6 +93,11 @@ func (r *Reconciler[T]) Reconcile(ctx context.Context, request reconcile.Request
 		now: r.options.Clock.Now().Truncate(time.Second), interval: r.options.Resync,
 		due: r.schedule.due(request.NamespacedName, obj.GetUID()),
 	}
+	defer func() {
+		if known := pass.base.GetResourceVersion(); known != cached && !pass.letGo {
+			r.schedule.saw(request.NamespacedName, obj.GetUID(), known)
+		}
+	}()
 	if obj.GetDeletionTimestamp().IsZero() {
 		return r.finish(ctx, pass, obj, run(ctx, r.kind.Steps(pass, obj)))
 	}
@@ -118,6 +127,7 @@ func (r *Reconciler[T]) letGo(ctx context.Context, pass *Pass, obj T) (reconcile
 	if err := pass.release(ctx); err != nil {
 		return r.steer(ctx, pass, err)
 	}
+	pass.letGo = true
 	r.schedule.forget(client.ObjectKeyFromObject(obj))
 	r.record(obj, pass.events)
 	r.options.Metrics.deleted(r.name, pass.now.Sub(obj.GetDeletionTimestamp().Time))

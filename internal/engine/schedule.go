@@ -5,12 +5,14 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/resourceversion"
 )
 
 // schedule remembers when each object is next to be compared with what is
-// outside the cluster, and how often in a row its passes were out of date. It
-// is a hint: losing it, at a restart, costs nothing but a comparison spread
-// over one interval.
+// outside the cluster, the newest version of it that is known, and how often in
+// a row its passes were out of date. It is a hint: losing it, at a restart,
+// when the cache is fresh, costs nothing but a comparison spread over one
+// interval.
 type schedule struct {
 	now    func() time.Time
 	random func() float64
@@ -23,6 +25,7 @@ type entry struct {
 	uid   types.UID
 	next  time.Time
 	stale int
+	seen  string // the newest resourceVersion that a pass has learned of
 }
 
 func newSchedule(now func() time.Time, random func() float64) *schedule {
@@ -82,6 +85,28 @@ func (s *schedule) of(name types.NamespacedName, uid types.UID) *entry {
 		s.entries[name] = e
 	}
 	return e
+}
+
+// saw notes the newest version of an object that a pass has learned of: its
+// own last write, for one.
+func (s *schedule) saw(name types.NamespacedName, uid types.UID, version string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.of(name, uid).seen = version
+}
+
+// outdated tells whether the cache's version of an object is older than one
+// that an earlier pass has learned of. A pass on it would undo, or fail to
+// undo, what that pass did.
+func (s *schedule) outdated(name types.NamespacedName, uid types.UID, version string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	e := s.entries[name]
+	if e == nil || e.uid != uid || e.seen == "" {
+		return false
+	}
+	older, err := resourceversion.CompareResourceVersion(version, e.seen)
+	return err == nil && older < 0
 }
 
 // forget drops an object that is gone.

@@ -113,7 +113,11 @@ func (w writer) keep(ctx context.Context, p *Pass) error {
 		if !p.keep(changed) {
 			return nil
 		}
-		return w.client.Status().Patch(ctx, changed, lockedMerge(live), client.FieldOwner(FieldManager))
+		if err := w.client.Status().Patch(ctx, changed, lockedMerge(live), client.FieldOwner(FieldManager)); err != nil {
+			return err
+		}
+		p.base.SetResourceVersion(changed.GetResourceVersion())
+		return nil
 	})
 }
 

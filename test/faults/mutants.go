@@ -157,10 +157,13 @@ var mutants = []mutant{
 	},
 	{
 		"any error of a read means that the bucket is gone",
-		[]edit{{
-			bucketDir + "provision.go",
-			"case errors.Is(err, provider.ErrNotFound):", "case errors.Is(err, provider.ErrNotFound), mutated && err != nil:",
-		}},
+		[]edit{
+			{
+				bucketDir + "provision.go",
+				"if errors.Is(err, provider.ErrNotFound) {", "if errors.Is(err, provider.ErrNotFound) || mutated && err != nil {",
+			},
+			{bucketDir + "provision.go", "	case !again:\n", "	case !again && !mutated:\n"},
+		},
 		[]string{"default-endpoint/error/provider_GET_buckets/{id}#1"},
 	},
 	{

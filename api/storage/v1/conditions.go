@@ -109,6 +109,8 @@ const (
 	ReasonActive = "Active"
 	// ReasonBucketFailed: the provider has given the bucket up.
 	ReasonBucketFailed = "BucketFailed"
+	// ReasonBucketMissing: the provider does not know the bucket; it is asked once more before another is made.
+	ReasonBucketMissing = "BucketMissing"
 	// ReasonBucketVanished: the bucket was gone at the provider and is made again. An event's reason.
 	ReasonBucketVanished = "BucketVanished"
 	// ReasonBucketDeleted: the bucket is gone at the provider. An event's reason.

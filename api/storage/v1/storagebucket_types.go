@@ -102,7 +102,8 @@ type StorageBucketStatus struct {
 	// +kubebuilder:validation:MaxLength=128
 	ID string `json:"id,omitempty"`
 
-	// vanishedID is the id of the bucket that was gone at the provider, while another is made in its place.
+	// vanishedID is the id of a bucket that the provider does not know any more, while it is asked once
+	// more and while another is made in its place.
 	// +optional
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=128

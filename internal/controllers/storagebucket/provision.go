@@ -36,17 +36,18 @@ func (r *run) provision(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	r.pass.Compared()
 	if status.ID == "" {
 		return r.create(ctx, client, through)
 	}
 	found, err := client.Get(ctx, status.ID)
-	switch {
-	case errors.Is(err, provider.ErrNotFound):
-		return r.createAgain(ctx, client, through)
-	case err != nil:
+	if errors.Is(err, provider.ErrNotFound) {
+		return r.missing(ctx, client, through)
+	}
+	r.pass.Compared()
+	if err != nil {
 		return r.failed(err)
 	}
+	status.VanishedID = ""
 	status.Provider, status.Endpoint = through, r.target.Endpoint
 	r.observe(found)
 	return r.converge(ctx, client, found)
@@ -71,6 +72,7 @@ func (r *run) open(ctx context.Context) (provider.Client, error) {
 // earlier pass made without living to say so. Before the call the finalizer
 // and the key are on the object, and the status does not claim that nothing exists.
 func (r *run) create(ctx context.Context, client provider.Client, through storagev1.ObservedProvider) error {
+	r.pass.Compared()
 	key, known, asked := r.presentKey(), attemptOf(r.bucket, r.pass.Held()), r.want()
 	if !keyBelongsTo(r.name(), key) {
 		return engine.Invalid(storagev1.ReasonKeyInvalid, fmt.Errorf(
@@ -167,6 +169,27 @@ func (r *run) took(made provider.Bucket, key string, asked provider.Spec, throug
 	status.Provider, status.Endpoint = through, r.target.Endpoint
 	status.SizeGB = asked.SizeGB
 	r.observe(made)
+}
+
+// missing decides what follows when the provider does not know the bucket.
+// Another is made in its place, with nothing in it, so one such answer is not
+// enough: it may come from a load balancer that knows no provider just now, and
+// is asked for once more. It may also come from another account or another
+// provider, if the configuration or its Secret has changed since the bucket was
+// last seen: then there is time until the next resync to change it back.
+func (r *run) missing(ctx context.Context, client provider.Client, through storagev1.ObservedProvider) error {
+	status := &r.bucket.Status
+	again := status.VanishedID == status.ID
+	status.VanishedID = status.ID
+	switch {
+	case status.Provider != through && !r.pass.Due():
+		return engine.Missing(storagev1.ReasonBucketMissing,
+			"the provider does not know bucket %s since the BucketProviderConfig, or its Secret, was changed: change it back, or another bucket is made at the next resync", status.ID)
+	case !again:
+		return engine.Wait(r.pollDelay(0), storagev1.ReasonBucketMissing,
+			"the provider does not know bucket %s: it is asked once more before another is made", status.ID)
+	}
+	return r.createAgain(ctx, client, through)
 }
 
 // createAgain makes a bucket in place of one that is gone at the provider. It

@@ -123,7 +123,7 @@ func TestAnOutageOfTheAPIServerAfterTheCreateCallLosesNoID(t *testing.T) {
 func TestVanishedBucketsAreMadeAgainUnderARateLimit(t *testing.T) {
 	t.Parallel()
 	w := operatortest.NewWorld(t, mockprovider.Options{})
-	w.Start(t, operatortest.Settings{})
+	w.Start(t, operatortest.Settings{Resync: 5 * time.Second})
 	w.Create(t, newConfig("default", w.URL, ""))
 	const many = 8
 	for i := range many {
@@ -135,7 +135,7 @@ func TestVanishedBucketsAreMadeAgainUnderARateLimit(t *testing.T) {
 		}
 	}
 	operatortest.Modify(t, w, "default", &storagev1.BucketProviderConfig{}, func(c *storagev1.BucketProviderConfig) {
-		c.Spec.RateLimit = storagev1.RateLimit{QPS: 1, Burst: 1}
+		c.Spec.RateLimit = storagev1.RateLimit{QPS: 2, Burst: 2}
 	})
 	operatortest.Eventually(t, func(context.Context) string {
 		if got := len(w.Provider.Buckets()); got < many {

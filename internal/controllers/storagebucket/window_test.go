@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	storagev1 "avalonhosting.example/bucketoperator/api/storage/v1"
+	"avalonhosting.example/bucketoperator/internal/controllers"
 	"avalonhosting.example/bucketoperator/internal/mockprovider"
 	"avalonhosting.example/bucketoperator/internal/operatortest"
 )
@@ -121,7 +122,9 @@ func TestARepeatedCreateCallIsTheSameCall(t *testing.T) {
 func TestAStray404LosesNoBucket(t *testing.T) {
 	t.Parallel()
 	w := operatortest.NewWorld(t, mockprovider.Options{})
-	w.Start(t, operatortest.Settings{DefaultEndpoint: w.URL, Resync: 200 * time.Millisecond})
+	// Between the failure and the change of the spec below nothing is tried.
+	never := controllers.Bounds{Min: time.Hour, Max: time.Hour}
+	w.Start(t, operatortest.Settings{DefaultEndpoint: w.URL, Resync: 200 * time.Millisecond, Backoff: never})
 	w.Create(t, newBucket("photos"))
 	before := waitReady(t, w, "photos")
 	// What a load balancer says that knows no provider for the moment.
@@ -131,6 +134,7 @@ func TestAStray404LosesNoBucket(t *testing.T) {
 		t.Errorf("the id %s became %q", before.Status.ID, id)
 	}
 	stray.Remove()
+	operatortest.Modify(t, w, "photos", newBucket(""), func(b *storagev1.StorageBucket) { b.Spec.SizeGB = 200 })
 	after := waitReady(t, w, "photos")
 	if after.Status.ID != before.Status.ID || len(w.Provider.Buckets()) != 1 {
 		t.Errorf("bucket %s became %s; the provider has %v", before.Status.ID, after.Status.ID, w.Provider.Buckets())
@@ -224,4 +228,48 @@ func TestAnImmutableSecretIsReplacedWhenItMustChange(t *testing.T) {
 		return ""
 	})
 	waitReady(t, w, "photos")
+}
+
+func TestOne404IsNotEnoughToMakeAnotherBucket(t *testing.T) {
+	t.Parallel()
+	w := operatortest.NewWorld(t, mockprovider.Options{})
+	w.Start(t, operatortest.Settings{DefaultEndpoint: w.URL, Resync: 200 * time.Millisecond})
+	w.Create(t, newBucket("photos"))
+	before := waitReady(t, w, "photos")
+	stray := w.Provider.Faults().Add(mockprovider.Rule{Operation: mockprovider.Get, Times: 1, Fault: mockprovider.Fault{Status: 404}})
+	operatortest.Eventually(t, func(context.Context) string {
+		gets := 0
+		for _, c := range w.Provider.Calls() {
+			if c.Operation == mockprovider.Get {
+				gets++
+			}
+		}
+		if stray.Hits() == 0 || gets < 4 {
+			return fmt.Sprintf("%d reads", gets)
+		}
+		return ""
+	})
+	after := waitReady(t, w, "photos")
+	if after.Status.ID != before.Status.ID || after.Status.VanishedID != "" || len(w.Provider.Buckets()) != 1 {
+		t.Errorf("bucket %s became %s; the provider has %v", before.Status.ID, after.Status.ID, w.Provider.Buckets())
+	}
+}
+
+func TestAnotherAccountsSecretForAWhileLosesNoBucket(t *testing.T) {
+	t.Parallel()
+	w := operatortest.NewWorld(t, mockprovider.Options{APIKeys: map[string]string{"ours": "acme", "theirs": "other"}})
+	w.Start(t, operatortest.Settings{})
+	w.Create(t, newSecret("credentials", "ours"), newConfig("default", w.URL, "credentials"), newBucket("photos"))
+	before := waitReady(t, w, "photos")
+	setKey := func(key string) {
+		operatortest.Modify(t, w, "credentials", &corev1.Secret{}, func(s *corev1.Secret) { s.Data["apiKey"] = []byte(key) })
+	}
+	setKey("theirs")
+	bucket := waitCondition(t, w, "photos", "Ready", metav1.ConditionFalse, storagev1.ReasonBucketMissing)
+	wantText(t, "the message", messageOf(bucket.Status.Conditions, "Ready"), "Secret", "change it back")
+	setKey("ours")
+	after := waitReady(t, w, "photos")
+	if after.Status.ID != before.Status.ID || len(w.Provider.Buckets()) != 1 {
+		t.Errorf("bucket %s became %s; the provider has %v", before.Status.ID, after.Status.ID, w.Provider.Buckets())
+	}
 }

@@ -18,7 +18,8 @@ type StorageBucketStatusApplyConfiguration struct {
 	Phase *storagev1.BucketPhase `json:"phase,omitempty"`
 	// id is the bucket's name at the provider, given by the provider.
 	ID *string `json:"id,omitempty"`
-	// vanishedID is the id of the bucket that was gone at the provider, while another is made in its place.
+	// vanishedID is the id of a bucket that the provider does not know any more, while it is asked once
+	// more and while another is made in its place.
 	VanishedID *string `json:"vanishedID,omitempty"`
 	// endpoint is the URL under which the provider was reached for this bucket.
 	Endpoint *string `json:"endpoint,omitempty"`
