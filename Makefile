@@ -40,7 +40,7 @@ kubectl: ## Build kubectl, together with the control plane, and print its path.
 
 .PHONY: test
 test: control-plane ## Run every test, those against a real API server too. TEST_ARGS=-race adds to go test.
-	go run ./cmd/localcluster exec -- go test -timeout $(TEST_TIMEOUT) $(TEST_ARGS) ./...
+	go run ./cmd/localcluster exec -- go test -count=1 -timeout $(TEST_TIMEOUT) $(TEST_ARGS) ./...
 
 .PHONY: faults
 faults: control-plane ## Run the whole fault matrix, of which `make test` runs a part.
