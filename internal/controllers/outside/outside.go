@@ -43,6 +43,9 @@ type Target struct {
 	Config *storagev1.BucketProviderConfig
 }
 
+// Leaving tells whether the configuration is being deleted.
+func (t Target) Leaving() bool { return t.Config != nil && !t.Config.DeletionTimestamp.IsZero() }
+
 // Default is the operator's default endpoint.
 func Default(endpoint string) Target {
 	return Target{Endpoint: endpoint, Revision: Digest("default-endpoint", endpoint)}

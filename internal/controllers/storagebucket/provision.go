@@ -99,6 +99,14 @@ func (r *run) create(ctx context.Context, client provider.Client, through storag
 	made, err := client.Create(context.WithoutCancel(ctx), key, asked)
 	if err != nil {
 		r.refused(err, known, through)
+		if known == attemptInDoubt && r.bucket.Status.CreateOutcome != "" && r.target.Leaving() {
+			// The bucket is no longer bound to this configuration, which takes
+			// no new ones: another pass says what follows from that.
+			if err := r.pass.Checkpoint(ctx, storagev1.ReasonProvisioning, "the bucket was not created"); err != nil {
+				return err
+			}
+			return engine.ErrStale
+		}
 		return r.failed(err)
 	}
 	r.took(made, key, asked, through)
