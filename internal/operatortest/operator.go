@@ -28,7 +28,8 @@ type Settings struct {
 	DefaultEndpoint string
 	// RefuseLoopback refuses loopback endpoints of tenants, as in production.
 	RefuseLoopback bool
-	// Resync is the operator's --resync-interval; 0 means an hour, which is never.
+	// Resync is the operator's --resync-interval; 0 means a year. After a restart an object is
+	// compared at any time within it: of an hour, some test would meet that time.
 	Resync time.Duration
 	// CallTimeout bounds a call to a provider; 0 means 10 s.
 	CallTimeout time.Duration
@@ -91,7 +92,7 @@ func (w *World) Start(t testing.TB, settings Settings) *Operator {
 		Providers:               provider.Registry{string(storagev1.ProviderTypeHTTP): factory},
 		DefaultEndpoint:         settings.DefaultEndpoint,
 		MaxConcurrentReconciles: 8,
-		Resync:                  orDefault(settings.Resync, time.Hour),
+		Resync:                  orDefault(settings.Resync, 365*24*time.Hour),
 		Backoff:                 orBounds(settings.Backoff),
 		Poll:                    orBounds(settings.Poll),
 		SkipNameValidation:      true,
