@@ -75,12 +75,18 @@ func noCreateOnceDeleted(r *run) []string {
 	}
 	var found []string
 	doomed := map[string]bool{}
+	before := map[string]bool{} // keys that were on the object before
 	for _, revision := range r.recorder.revisions() {
-		if revision.Kind == kindBucket && !revision.Object.GetDeletionTimestamp().IsZero() {
+		switch {
+		case revision.Kind != kindBucket:
+		case !revision.Object.GetDeletionTimestamp().IsZero():
 			doomed[string(revision.Object.GetUID())] = true
+		default:
+			// Of a write under way when the operator died the gate does not know
+			// whether it arrived; the API server does.
+			before[revision.Object.GetAnnotations()[storagev1.IdempotencyKeyAnnotation]] = true
 		}
 	}
-	before := map[string]bool{} // keys that were on the object before
 	for _, event := range r.gate.trace() {
 		if event.Effect.Key() == "PATCH "+kindBucket+"/"+bucketName && event.Status == http.StatusOK {
 			object := metadataOf(event.Response)
