@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"strconv"
 	"strings"
 	"time"
 
@@ -32,6 +33,14 @@ func parse(args []string, help io.Writer) (config, error) {
 	flags.StringVar(&regions, "regions", strings.Join(mockprovider.DefaultRegions, ","), "`regions` that are taken, with commas between")
 	flags.StringVar(&keyFile, "api-key-file", "", "`file` of API keys that are taken, one a line, each with its account after a space if there are several; empty means that none is needed")
 	flags.BoolVar(&c.options.Minimal, "minimal", false, "know only POST, GET and DELETE, and ignore all but the region")
+	flags.Func("size-step", "round sizes up to a multiple of this many `GB`", func(s string) error {
+		step, err := strconv.ParseInt(s, 10, 32)
+		if err != nil || step < 1 {
+			return errors.New("it must be a number of GB above 0")
+		}
+		c.options.SizeStep = int32(step)
+		return nil
+	})
 	flags.DurationVar(&c.options.Latency, "latency", 0, "how long each call takes at least")
 	if err := flags.Parse(args); err != nil {
 		if errors.Is(err, flag.ErrHelp) {

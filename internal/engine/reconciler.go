@@ -5,12 +5,14 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
@@ -249,6 +251,12 @@ func (r *Reconciler[T]) tell(ctx context.Context, pass *Pass, obj T) {
 	if now.blocked.Reason != before.blocked.Reason && now.blocked.Status == metav1.ConditionTrue {
 		pass.Announce(corev1.EventTypeWarning, now.blocked.Reason, "%s", now.blocked.Message)
 	}
+	for _, note := range pass.notes {
+		was := meta.FindStatusCondition(before.all, note.Type)
+		if note.Status == metav1.ConditionFalse && (was == nil || was.Status != note.Status || was.Reason != note.Reason) {
+			pass.Announce(corev1.EventTypeWarning, note.Reason, "%s: %s", note.Type, note.Message)
+		}
+	}
 	r.record(obj, pass.events)
 	if now.ready.Status == metav1.ConditionTrue && before.ready.Status != metav1.ConditionTrue {
 		since := obj.GetCreationTimestamp().Time
@@ -324,11 +332,15 @@ func onlyQuiet(results []result) (bool, time.Duration) {
 	return soonest > 0, soonest
 }
 
-// visible are the conditions whose changes a person wants to hear of.
-type visible struct{ ready, blocked metav1.Condition }
+// visible are the conditions whose changes a person wants to hear of: two that
+// the engine sets, and those that a kind notes.
+type visible struct {
+	ready, blocked metav1.Condition
+	all            []metav1.Condition
+}
 
 func conditionsThatMatter(obj Object) visible {
-	v := visible{ready: metav1.Condition{Status: metav1.ConditionUnknown}}
+	v := visible{ready: metav1.Condition{Status: metav1.ConditionUnknown}, all: slices.Clone(obj.GetConditions())}
 	for _, c := range obj.GetConditions() {
 		switch c.Type {
 		case ConditionReady:

@@ -56,7 +56,7 @@ func (p *Provider) create(r *http.Request, account string, body []byte) answer {
 		return p.replay(record, want)
 	}
 	made, err := p.store.insert(Bucket{
-		Account: account, Key: key, Region: want.Region, SizeGB: want.SizeGB, Encrypted: want.Encrypted,
+		Account: account, Key: key, Region: want.Region, SizeGB: p.sizeOf(want.SizeGB), Encrypted: want.Encrypted,
 		CreatedAt: p.clock.Now(),
 	})
 	if err != nil {
@@ -83,6 +83,12 @@ func decode(body []byte, into any) error {
 		return fmt.Errorf("the body is not the JSON that this call takes: %w", err)
 	}
 	return nil
+}
+
+// sizeOf is the size of a bucket that is to have so many GB.
+func (p *Provider) sizeOf(wantGB int32) int32 {
+	step := max(p.options.SizeStep, 1)
+	return (wantGB + step - 1) / step * step
 }
 
 // refuse is why there can be no such bucket; empty when there can.
@@ -135,10 +141,10 @@ func (p *Provider) resize(r *http.Request, account string, body []byte) answer {
 		return absent()
 	case want.SizeGB < 1 || want.SizeGB > MaxSizeGB:
 		return refusal(http.StatusUnprocessableEntity, fmt.Sprintf("sizeGB must be between 1 and %d", MaxSizeGB))
-	case want.SizeGB < b.SizeGB:
+	case p.sizeOf(want.SizeGB) < b.SizeGB:
 		return refusal(http.StatusUnprocessableEntity, fmt.Sprintf("the bucket has %d GB and cannot shrink", b.SizeGB))
 	}
-	if _, err := p.store.update(b.ID, func(b *Bucket) { b.SizeGB = want.SizeGB }); err != nil {
+	if _, err := p.store.update(b.ID, func(b *Bucket) { b.SizeGB = p.sizeOf(want.SizeGB) }); err != nil {
 		return refusal(http.StatusInternalServerError, err.Error())
 	}
 	return answer{status: http.StatusOK, body: p.body(p.store.buckets[b.ID]), outcome: Resized}

@@ -35,6 +35,9 @@ type Options struct {
 	// nothing but the region, ignores idempotency keys, and reports only id,
 	// region and phase.
 	Minimal bool
+	// SizeStep rounds the sizes of buckets up to a multiple of this many GB; 0
+	// takes them as they are wanted.
+	SizeStep int32
 	// Latency is added to every call.
 	Latency time.Duration
 	// File keeps the buckets across restarts; empty means in memory only.

@@ -55,6 +55,10 @@ type Error struct {
 	// Refused is true when it is certain that the call changed nothing at the
 	// provider: it was never sent, or it was answered with a refusal.
 	Refused bool
+	// Conflict is true when the refusal may be about an earlier call under the
+	// same idempotency key that the provider is still at work on. Whoever may
+	// have made such a call asks again before believing that nothing was made.
+	Conflict bool
 	// Local is true when the call was held back on this side, by the limits of the configuration.
 	Local bool
 	// Cause is the underlying error, for the log; may be nil.

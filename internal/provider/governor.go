@@ -27,6 +27,15 @@ const (
 	// circuit, and must not take most of the workers for good.
 	slowCall = time.Second
 
+	// firstWindow is how many calls may be under way to a provider that was not
+	// heard of yet.
+	firstWindow = 2
+
+	// linger is how long a call waits here for one of those under way to end, if
+	// these are no older: a provider that answers at once gives it its turn
+	// sooner than another pass could begin.
+	linger = 25 * time.Millisecond
+
 	// How long a call that found the provider busy is told to stay away, at
 	// least and at most.
 	minBusy = 100 * time.Millisecond
@@ -38,8 +47,13 @@ const (
 
 // Governor bounds the calls to one provider: how many a second, how many at
 // once, and none for a while after it could not be reached. All Clients of one
-// Owner share one. Nothing ever waits in it: a call that may not be made is
-// told when to come back. What it knows is a hint; losing it does no harm.
+// Owner share one. Nothing waits in it for longer than a moment: a call that may
+// not be made is told when to come back. What it knows is a hint; losing it does
+// no harm.
+//
+// How many calls may be under way grows by one with each answer and is halved
+// by each call without one, as TCP's congestion window is (RFC 5681): a provider
+// that does not answer holds few workers, and one that does may have most of them.
 type Governor struct {
 	clock clock.PassiveClock
 
@@ -53,6 +67,8 @@ type Governor struct {
 	tickets  map[string]*ticket
 	sweepAt  time.Time
 	inFlight map[*flight]struct{}
+	released chan struct{} // closed when a call under way ends
+	window   int           // how many calls may be under way
 	circuit  circuit
 	target   string
 	quiet    time.Time // until then the provider wants no calls
@@ -76,6 +92,8 @@ func NewGovernor(clock clock.PassiveClock, limits Limits, workers int) *Governor
 	limits, workers = limits.orDefault(), cmp.Or(workers, defaultWorkers)
 	return &Governor{
 		maxInFlight:     max(1, workers-1),
+		window:          firstWindow,
+		released:        make(chan struct{}),
 		maxInFlightSlow: max(1, workers/2),
 
 		clock:    clock,
@@ -129,8 +147,8 @@ func (g *Governor) returnTickets(now time.Time) {
 	clear(g.tickets)
 }
 
-// Retarget says where the calls go. What is known of another target's circuit
-// does not hold for a new one.
+// Retarget says where the calls go, and as whom. What is known of another
+// target, that it cannot be reached or wants no calls, does not hold for a new one.
 func (g *Governor) Retarget(target string) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -149,9 +167,10 @@ func (g *Governor) Retarget(target string) {
 // to come back with the same ticket; a token is kept for it until then, so that
 // each of many that wait is told another time. Tickets that nobody comes back
 // with expire.
-func (g *Governor) Admit(name string) (done func(err error), err error) {
+func (g *Governor) Admit(ctx context.Context, name string) (done func(err error), err error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
+	g.lingerForTurn(ctx)
 	now := g.clock.Now()
 	g.sweep(now)
 	if err := g.circuit.refuse(now); err != nil {
@@ -172,16 +191,57 @@ func (g *Governor) Admit(name string) (done func(err error), err error) {
 	return g.start(now), nil
 }
 
+// lingerForTurn waits, without the lock, while the provider is busy with calls
+// that are only just under way.
+func (g *Governor) lingerForTurn(ctx context.Context) {
+	var deadline <-chan time.Time
+	for len(g.inFlight) >= g.bound(g.clock.Now()) && g.oldest() < linger {
+		if deadline == nil {
+			timer := time.NewTimer(linger)
+			defer timer.Stop()
+			deadline = timer.C
+		}
+		released := g.released
+		g.mu.Unlock()
+		over := false
+		select {
+		case <-released:
+		case <-deadline:
+			over = true
+		case <-ctx.Done():
+			over = true
+		}
+		g.mu.Lock()
+		if over {
+			return
+		}
+	}
+}
+
+// oldest is how long the oldest call has been under way.
+func (g *Governor) oldest() time.Duration {
+	var oldest time.Duration
+	for f := range g.inFlight {
+		oldest = max(oldest, g.clock.Since(f.since))
+	}
+	return oldest
+}
+
+// bound is how many calls may be under way now.
+func (g *Governor) bound(now time.Time) int {
+	bound := min(g.window, g.maxInFlight)
+	for f := range g.inFlight {
+		if now.Sub(f.since) >= slowCall {
+			return min(bound, g.maxInFlightSlow)
+		}
+	}
+	return bound
+}
+
 // refuseBusy bounds the calls under way. Those that find it busy come back
 // spread over a time that grows with their number.
 func (g *Governor) refuseBusy(name string, now time.Time) error {
-	bound := g.maxInFlight
-	for f := range g.inFlight {
-		if now.Sub(f.since) >= slowCall {
-			bound = g.maxInFlightSlow
-		}
-	}
-	if len(g.inFlight) < bound {
+	if len(g.inFlight) < g.bound(now) {
 		return nil
 	}
 	window := min(maxBusy, minBusy*time.Duration(2+len(g.tickets)))
@@ -227,6 +287,8 @@ func (g *Governor) start(now time.Time) func(error) {
 			return
 		}
 		delete(g.inFlight, f)
+		close(g.released)
+		g.released = make(chan struct{})
 		g.learn(err, f.trial)
 	}
 }
@@ -236,17 +298,23 @@ func (g *Governor) learn(err error, trial bool) {
 	var e *Error
 	switch isError := errors.As(err, &e); {
 	case err == nil:
-		g.circuit.reached()
+		g.answered()
 	case errors.Is(err, ErrUnreachable) && isError:
+		g.window = max(1, g.window/2)
 		g.circuit.failed(e, trial, g.clock.Now())
 	case !isError, errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
 		g.circuit.neither(trial)
 	default:
-		g.circuit.reached()
+		g.answered()
 		if e.Class == Throttled && e.After > 0 {
 			g.quiet = later(g.quiet, g.clock.Now().Add(e.After))
 		}
 	}
+}
+
+func (g *Governor) answered() {
+	g.window = min(g.window+1, g.maxInFlight)
+	g.circuit.reached()
 }
 
 // sweep drops the tickets that nobody came back with.
@@ -297,7 +365,7 @@ func (g *Governors) For(config Config) *Governor {
 		g.all[config.Owner] = governor
 	}
 	governor.SetLimits(config.Limits)
-	governor.Retarget(config.Endpoint)
+	governor.Retarget(config.Endpoint + " " + config.Revision)
 	return governor
 }
 

@@ -22,7 +22,7 @@ func newTestGovernor(limits Limits) (*Governor, *testingclock.FakePassiveClock) 
 // back if it may not be made.
 func admit(t *testing.T, g *Governor, ticket string, result error) time.Duration {
 	t.Helper()
-	done, err := g.Admit(ticket)
+	done, err := g.Admit(t.Context(), ticket)
 	if err == nil {
 		done(result)
 		return 0
@@ -32,6 +32,14 @@ func admit(t *testing.T, g *Governor, ticket string, result error) time.Duration
 		t.Fatalf("Admit(%q) = %#v, want a refusal that tells when to come back", ticket, e)
 	}
 	return e.After
+}
+
+// warmUp has the provider answer as often as lets in the most calls.
+func warmUp(t *testing.T, g *Governor) {
+	t.Helper()
+	for i := range g.maxInFlight {
+		admit(t, g, fmt.Sprint("warm-up ", i), nil)
+	}
 }
 
 func TestGovernorTellsEachOfManyAnotherTimeAndKeepsIt(t *testing.T) {
@@ -126,15 +134,16 @@ func TestGovernorKeepsUnchangedLimits(t *testing.T) {
 func TestGovernorBoundsCallsInFlight(t *testing.T) {
 	t.Parallel()
 	g, clock := newTestGovernor(Limits{})
+	warmUp(t, g)
 	var ends []func(error)
 	for i := range g.maxInFlight {
-		done, err := g.Admit(fmt.Sprint(i))
+		done, err := g.Admit(t.Context(), fmt.Sprint(i))
 		if err != nil {
 			t.Fatalf("call %d: %v", i, err)
 		}
 		ends = append(ends, done)
 	}
-	_, err := g.Admit("one more")
+	_, err := g.Admit(t.Context(), "one more")
 	if e := AsError(err); e.Reason != "ProviderBusy" || e.Class != Throttled || !e.Refused || e.After < minBusy || e.After > minBusy+maxBusy {
 		t.Fatalf("Admit = %#v, want ProviderBusy", e)
 	}
@@ -144,7 +153,7 @@ func TestGovernorBoundsCallsInFlight(t *testing.T) {
 	for _, done := range ends[:g.maxInFlight-g.maxInFlightSlow] {
 		done(nil)
 	}
-	if _, err := g.Admit("one more"); AsError(err).Reason != "ProviderBusy" {
+	if _, err := g.Admit(t.Context(), "one more"); AsError(err).Reason != "ProviderBusy" {
 		t.Fatalf("Admit = %v, want ProviderBusy while %d slow calls are under way", err, g.maxInFlightSlow)
 	}
 	ends[len(ends)-1](nil)
@@ -154,10 +163,72 @@ func TestGovernorBoundsCallsInFlight(t *testing.T) {
 	}
 }
 
+func TestGovernorLetsFewCallsToAProviderThatDoesNotAnswer(t *testing.T) {
+	t.Parallel()
+	g, clock := newTestGovernor(Limits{})
+	under := func() (ends []func(error)) {
+		t.Helper()
+		for i := 0; ; i++ {
+			done, err := g.Admit(t.Context(), fmt.Sprint(i))
+			if err != nil {
+				return ends
+			}
+			ends = append(ends, done)
+		}
+	}
+	first := under()
+	if len(first) != firstWindow {
+		t.Fatalf("%d calls are let in to a provider that was not heard of, want %d", len(first), firstWindow)
+	}
+	for _, done := range first {
+		done(nil)
+	}
+	clock.SetTime(clock.Now().Add(time.Minute))
+	more := under()
+	if len(more) != 2*firstWindow {
+		t.Fatalf("%d calls are let in after %d answers, want %d", len(more), firstWindow, 2*firstWindow)
+	}
+	more[0](unreachable("it hangs"))
+	more[1](unreachable("it hangs"))
+	for _, done := range more[2:] {
+		done(context.Canceled) // which tells nothing
+	}
+	clock.SetTime(clock.Now().Add(time.Minute))
+	if left := under(); len(left) != 1 {
+		t.Fatalf("%d calls are let in after 2 hung, want 1", len(left))
+	}
+}
+
+func TestGovernorLetsACallWaitForOneThatEndsAtOnce(t *testing.T) {
+	t.Parallel()
+	g, _ := newTestGovernor(Limits{})
+	first, err := g.Admit(t.Context(), "first")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := g.Admit(t.Context(), "second"); err != nil {
+		t.Fatal(err)
+	}
+	admitted := make(chan error)
+	go func() {
+		for {
+			_, err := g.Admit(t.Context(), "third")
+			if err == nil || AsError(err).Reason != "ProviderBusy" {
+				admitted <- err
+				return
+			}
+		}
+	}()
+	first(nil)
+	if err := <-admitted; err != nil {
+		t.Fatal(err)
+	}
+}
+
 func TestGovernorDoneCountsOnce(t *testing.T) {
 	t.Parallel()
 	g, _ := newTestGovernor(Limits{})
-	done, err := g.Admit("a")
+	done, err := g.Admit(t.Context(), "a")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -177,7 +248,7 @@ func unreachable(message string) error {
 func open(t *testing.T, g *Governor) {
 	t.Helper()
 	for i := range failuresToOpen {
-		done, err := g.Admit(fmt.Sprint(i))
+		done, err := g.Admit(t.Context(), fmt.Sprint(i))
 		if err != nil {
 			t.Fatalf("call %d: %v", i, err)
 		}
@@ -189,7 +260,7 @@ func TestCircuitOpensAfterFailuresInARowAndRepeatsTheLast(t *testing.T) {
 	t.Parallel()
 	g, _ := newTestGovernor(Limits{})
 	open(t, g)
-	_, err := g.Admit("another")
+	_, err := g.Admit(t.Context(), "another")
 	e := AsError(err)
 	if e.Class != Transient || e.Reason != "ProviderUnavailable" || e.Message != "connecting was refused" || !e.Refused {
 		t.Fatalf("Admit = %#v, want the last failure, refused", e)
@@ -224,12 +295,12 @@ func TestCircuitLearnsNothingFromCallsThatWereGivenUp(t *testing.T) {
 	}
 	open(t, g)
 	clock.SetTime(epoch.Add(minCoolDown))
-	done, err := g.Admit("trial")
+	done, err := g.Admit(t.Context(), "trial")
 	if err != nil {
 		t.Fatal(err)
 	}
 	done(&Error{Class: Transient, Reason: "Canceled", Cause: context.Canceled})
-	done, err = g.Admit("second trial")
+	done, err = g.Admit(t.Context(), "second trial")
 	if err != nil {
 		t.Fatalf("a trial that was given up keeps others out: %v", err)
 	}
@@ -242,21 +313,21 @@ func TestCircuitTriesOneCallAtATimeAndWaitsLongerEachTime(t *testing.T) {
 	open(t, g)
 	for _, coolDown := range []time.Duration{1, 2, 4, 8, 16, 30, 30} {
 		clock.SetTime(clock.Now().Add(coolDown*time.Second - 1))
-		if _, err := g.Admit("early"); err == nil {
+		if _, err := g.Admit(t.Context(), "early"); err == nil {
 			t.Fatalf("a call was let in before %d s were over", coolDown)
 		}
 		clock.SetTime(clock.Now().Add(1))
-		done, err := g.Admit("trial")
+		done, err := g.Admit(t.Context(), "trial")
 		if err != nil {
 			t.Fatalf("after %d s no trial was let in: %v", coolDown, err)
 		}
-		if _, err := g.Admit("beside the trial"); !errors.Is(err, ErrTransient) {
+		if _, err := g.Admit(t.Context(), "beside the trial"); !errors.Is(err, ErrTransient) {
 			t.Fatalf("Admit = %v, want one trial at a time", err)
 		}
 		done(unreachable("still down"))
 	}
 	clock.SetTime(clock.Now().Add(maxCoolDown))
-	done, err := g.Admit("trial")
+	done, err := g.Admit(t.Context(), "trial")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -270,10 +341,12 @@ func TestCircuitTriesOneCallAtATimeAndWaitsLongerEachTime(t *testing.T) {
 
 func TestCircuitIgnoresFailuresOfCallsFromBeforeItOpened(t *testing.T) {
 	t.Parallel()
-	g, clock := newTestGovernor(Limits{})
+	clock := testingclock.NewFakePassiveClock(epoch)
+	g := NewGovernor(clock, Limits{}, 32)
+	warmUp(t, g)
 	var late []func(error)
 	for i := range 3 {
-		done, err := g.Admit(fmt.Sprint("late ", i))
+		done, err := g.Admit(t.Context(), fmt.Sprint("late ", i))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -284,7 +357,7 @@ func TestCircuitIgnoresFailuresOfCallsFromBeforeItOpened(t *testing.T) {
 		done(unreachable("down"))
 	}
 	clock.SetTime(epoch.Add(minCoolDown))
-	if _, err := g.Admit("trial"); err != nil {
+	if _, err := g.Admit(t.Context(), "trial"); err != nil {
 		t.Fatalf("late failures made the cool-down longer: %v", err)
 	}
 }
@@ -300,7 +373,7 @@ func TestGovernorsShareByOwnerAndStartAfreshWhenForgotten(t *testing.T) {
 		t.Fatal("another Owner got the same Governor")
 	}
 	open(t, a)
-	if _, err := a.Admit("x"); err == nil {
+	if _, err := a.Admit(t.Context(), "x"); err == nil {
 		t.Fatal("the circuit is not open")
 	}
 	governors.For(Config{Owner: "a", Endpoint: "http://two.example"})
@@ -338,7 +411,7 @@ func TestPassesOfTwoCallsEndUnderALowLimit(t *testing.T) {
 		}
 		ended := true
 		for _, call := range []string{"DELETE", "GET"} {
-			done, err := g.Admit(fmt.Sprintf("%s %d ", call, who))
+			done, err := g.Admit(t.Context(), fmt.Sprintf("%s %d ", call, who))
 			if e, ok := errors.AsType[*Error](err); ok {
 				next[who], ended = clock.Now().Add(max(e.After, time.Millisecond)), false
 				break
@@ -348,5 +421,21 @@ func TestPassesOfTwoCallsEndUnderALowLimit(t *testing.T) {
 		if ended {
 			delete(next, who)
 		}
+	}
+}
+
+// TestGovernorForgetsAWishForQuietWhenTheConfigurationChanges: it was the wish
+// of whoever took the former credentials for wrong.
+func TestGovernorForgetsAWishForQuietWhenTheConfigurationChanges(t *testing.T) {
+	t.Parallel()
+	config := Config{Owner: "a/default", Endpoint: "https://provider.test", Revision: "1"}
+	governors := Governors{Clock: testingclock.NewFakePassiveClock(epoch)}
+	admit(t, governors.For(config), "one", &Error{Class: Throttled, Reason: "ProviderThrottled", After: time.Hour})
+	if after := admit(t, governors.For(config), "two", nil); after != time.Hour {
+		t.Errorf("the same configuration may call in %s, want an hour", after)
+	}
+	config.Revision = "2"
+	if after := admit(t, governors.For(config), "two", nil); after != 0 {
+		t.Errorf("the changed configuration may call in %s, want at once", after)
 	}
 }

@@ -73,6 +73,9 @@ type Config struct {
 	Owner string
 	// Endpoint is the provider's URL.
 	Endpoint string
+	// Revision identifies the state of the configuration and its credentials.
+	// What a provider has said of earlier calls does not hold for another.
+	Revision string
 	// Trusted is true for an endpoint that whoever runs the operator chose,
 	// false for one that a tenant wrote: the latter must pass the guard.
 	Trusted bool

@@ -42,6 +42,9 @@ const (
 	Garbage Fault = "garbage"
 	// Outage means: the provider cannot be reached from here on, for several attempts.
 	Outage Fault = "outage"
+	// Busy means: the provider carries the request out, the answer is lost, and the
+	// same request again meets a conflict a few times, as if it were still at work.
+	Busy Fault = "busy"
 	// Zombie means: the operator is deposed; the request leaves it only after its
 	// successor has settled.
 	Zombie Fault = "zombie"
@@ -62,6 +65,8 @@ func faultsOf(effect Effect, read bool) []Fault {
 		return []Fault{Failed, Lost, Hang, Throttled, Garbage, Outage}
 	case read:
 		return []Fault{Failed, Lost, Hang}
+	case effect.Provider && effect.Verb == http.MethodPost:
+		return append(faultsOf(Effect{Provider: true}, false), Busy)
 	case effect.Provider:
 		return []Fault{CrashBefore, CrashAfter, Failed, Lost, Throttled, Duplicated, Retried, Hang, Garbage, Outage, Zombie, ZombieRecreate}
 	default:
@@ -69,8 +74,15 @@ func faultsOf(effect Effect, read bool) []Fault {
 	}
 }
 
-// outageLength is how many attempts fail before the provider is back.
-const outageLength = 3
+// length is how many requests in a row go wrong.
+func (f Fault) length() int {
+	switch f {
+	case Outage, Busy:
+		return 3
+	default:
+		return 1
+	}
+}
 
 // apiHang is how long a request to the API server hangs: its caller never gives up.
 const apiHang = 150 * time.Millisecond

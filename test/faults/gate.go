@@ -60,7 +60,7 @@ type Gate struct {
 	posted   [][]byte // bodies of Kubernetes Events
 	fired    bool
 	disarmed bool
-	outage   int // attempts that failed so far
+	wrong    int // requests that went wrong so far
 	parked   []func()
 	inFlight int
 	last     time.Time // when an effect or read began or ended
@@ -181,7 +181,7 @@ func (i *incarnation) pass(kind class, effect Effect, request *http.Request, bod
 		return answer(request, effect, http.StatusConflict, "Conflict"), nil
 	case Throttled:
 		return answer(request, effect, http.StatusTooManyRequests, "TooManyRequests"), nil
-	case Lost:
+	case Lost, Busy:
 		if _, err := forward(); err != nil {
 			return nil, err
 		}
@@ -227,12 +227,15 @@ func (g *Gate) enter(i *incarnation, kind class, effect Effect, request *http.Re
 	g.inFlight++
 	g.touch(event)
 	switch {
-	case g.plan.Fault == Outage && g.fired && effect.Provider && g.outage < outageLength:
-		g.outage++
+	case g.plan.Fault == Outage && g.fired && effect.Provider && g.wrong < g.plan.Fault.length():
+		g.wrong++
 		event.Fault = Outage
+	case g.plan.Fault == Busy && g.fired && effect.Key() == g.plan.At.Key() && g.wrong < g.plan.Fault.length():
+		g.wrong++
+		event.Fault = Conflict
 	case !g.fired && !g.disarmed && effect == g.plan.At:
 		g.fired = true
-		g.outage = 1
+		g.wrong = 1
 		event.Fault = g.plan.Fault
 	}
 	return event, event.Fault
@@ -384,7 +387,7 @@ func (g *Gate) still(window time.Duration, readsCount bool) bool {
 func (g *Gate) hasFired() bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	return g.fired && (g.plan.Fault != Outage || g.outage >= outageLength)
+	return g.fired && g.wrong >= g.plan.Fault.length()
 }
 
 // trace is a copy of what has passed so far.

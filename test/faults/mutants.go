@@ -232,10 +232,18 @@ var mutants = []mutant{
 		[]string{"slow/none"},
 	},
 	{
+		"a conflict on a repeated create call is taken for a refusal",
+		[]edit{{
+			bucketDir + "attempt.go",
+			"return err != nil && provider.AsError(err).Conflict", "return !mutated && err != nil && provider.AsError(err).Conflict",
+		}},
+		[]string{"default-endpoint/busy/provider_POST_buckets#1"},
+	},
+	{
 		"a new size is not applied",
 		[]edit{{
-			bucketDir + "provision.go",
-			"if r.bucket.Status.SizeGB == r.bucket.Spec.SizeGB {", "if mutated || r.bucket.Status.SizeGB == r.bucket.Spec.SizeGB {",
+			bucketDir + "size.go",
+			"case status.SizeGB == size:\n\t\tr.noteSize(found)", "case mutated || status.SizeGB == size:\n\t\tr.noteSize(found)",
 		}},
 		[]string{"default-endpoint/none"},
 	},

@@ -104,7 +104,7 @@ func (r *run) start() {
 	settings := operatortest.Settings{
 		Client: config, WrapAPI: r.life.api, WrapProvider: r.life.provider, Log: r.log.logger(r.plan.faultless()),
 		Backoff: controllers.Bounds{Min: 10 * time.Millisecond, Max: 200 * time.Millisecond},
-		Poll:    controllers.Bounds{Min: 20 * time.Millisecond, Max: 100 * time.Millisecond},
+		Poll:    controllers.Bounds{Min: 20 * time.Millisecond, Max: 500 * time.Millisecond},
 		Resync:  r.resync,
 	}
 	if r.scenario.NoConfig {

@@ -105,6 +105,8 @@ const (
 	ReasonKeyInvalid = "IdempotencyKeyInvalid"
 	// ReasonProvisioning: the provider is making the bucket.
 	ReasonProvisioning = "Provisioning"
+	// ReasonCreateInProgress: the provider may still be at work on the first of several create calls.
+	ReasonCreateInProgress = "CreateInProgress"
 	// ReasonActive: the provider serves the bucket.
 	ReasonActive = "Active"
 	// ReasonBucketFailed: the provider has given the bucket up.
@@ -127,6 +129,10 @@ const (
 	ReasonApplied = "Applied"
 	// ReasonResizing: the provider has taken the new size and does not have it yet.
 	ReasonResizing = "Resizing"
+	// ReasonSizeDiffers: the provider was asked for the size and gave another, say by rounding up.
+	ReasonSizeDiffers = "SizeDiffers"
+	// ReasonIDConflict: the provider gave another StorageBucket the same bucket.
+	ReasonIDConflict = "IDConflict"
 	// ReasonInUse: StorageBuckets use it.
 	ReasonInUse = "InUse"
 	// ReasonValid: it can be used.

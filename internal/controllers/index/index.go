@@ -18,6 +18,7 @@ import (
 
 const (
 	bucketsByConfig = "providers"
+	bucketsByID     = "id"
 	configsBySecret = "secretRef"
 	secretsHeld     = "held"
 )
@@ -29,6 +30,11 @@ func Register(ctx context.Context, objects, metadata client.FieldIndexer) error 
 		return ConfigsServing(o.(*storagev1.StorageBucket))
 	}); err != nil {
 		return fmt.Errorf("indexing StorageBuckets by configuration: %w", err)
+	}
+	if err := objects.IndexField(ctx, &storagev1.StorageBucket{}, bucketsByID, func(o client.Object) []string {
+		return idAt(o.(*storagev1.StorageBucket))
+	}); err != nil {
+		return fmt.Errorf("indexing StorageBuckets by id: %w", err)
 	}
 	if err := objects.IndexField(ctx, &storagev1.BucketProviderConfig{}, configsBySecret, func(o client.Object) []string {
 		return []string{o.(*storagev1.BucketProviderConfig).Spec.SecretRef.Name}
@@ -63,6 +69,40 @@ func ConfigsServing(bucket *storagev1.StorageBucket) []string {
 		add(storagev1.DefaultBucketProviderConfigName)
 	}
 	return names
+}
+
+// idAt is a bucket's id together with the configuration that it was made
+// through: ids of two accounts may be alike.
+func idAt(bucket *storagev1.StorageBucket) []string {
+	if bucket.Status.ID == "" {
+		return nil
+	}
+	return []string{bucket.Status.Provider.Name + "/" + bucket.Status.ID}
+}
+
+// SharersOf are the other StorageBuckets that the same configuration, or the
+// operator's default endpoint, has given the same id, less those that are being
+// deleted. They are shared with the cache: read only.
+func SharersOf(ctx context.Context, reader client.Reader, bucket *storagev1.StorageBucket) ([]storagev1.StorageBucket, error) {
+	key := idAt(bucket)
+	if key == nil {
+		return nil, nil
+	}
+	options := []client.ListOption{client.MatchingFields{bucketsByID: key[0]}, client.UnsafeDisableDeepCopy}
+	if bucket.Status.Provider.Name != "" {
+		options = append(options, client.InNamespace(bucket.Namespace))
+	}
+	list := &storagev1.StorageBucketList{}
+	if err := reader.List(ctx, list, options...); err != nil {
+		return nil, fmt.Errorf("looking up the StorageBuckets with id %s: %w", bucket.Status.ID, err)
+	}
+	var others []storagev1.StorageBucket
+	for _, other := range list.Items {
+		if other.UID != bucket.UID && other.DeletionTimestamp.IsZero() {
+			others = append(others, other)
+		}
+	}
+	return others, nil
 }
 
 // BucketsOf are the buckets that a configuration serves, at most limit of them

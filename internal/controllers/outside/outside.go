@@ -94,7 +94,7 @@ func NewSecretMetadata() *metav1.PartialObjectMetadata {
 // Open opens the provider, with what its Secret holds now. The error is a
 // *provider.Error when the configuration or the Secret is at fault.
 func (a Access) Open(ctx context.Context, target Target) (provider.Client, error) {
-	config := provider.Config{Owner: owner(target.Config), Endpoint: target.Endpoint, Trusted: true}
+	config := provider.Config{Owner: owner(target.Config), Endpoint: target.Endpoint, Revision: target.Revision, Trusted: true}
 	providerType := storagev1.ProviderTypeHTTP
 	if c := target.Config; c != nil {
 		providerType = c.Spec.Type

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -96,6 +97,20 @@ func marks(key, config string, asked provider.Spec) map[string]string {
 		storagev1.ProviderAnnotation:       config,
 		storagev1.RequestAnnotation:        string(body),
 	}
+}
+
+// mayBeAtWork tells whether a repeated create call was answered with a conflict
+// as the provider may still be at work on the first, which is what the IETF's
+// draft of the Idempotency-Key header asks for. It has been so for the given
+// time; a provider that goes on like that means a refusal.
+func (r *run) mayBeAtWork(err error, since time.Duration) bool {
+	return err != nil && provider.AsError(err).Conflict && since < r.patience()
+}
+
+// askAgain says that the call is to be repeated.
+func (r *run) askAgain(since time.Duration, err error) error {
+	return engine.Wait(r.pollDelay(since), storagev1.ReasonCreateInProgress,
+		"the provider may still be at work on the first create call: %s", provider.AsError(err).Message)
 }
 
 // confirmTarget asks the API server itself whether the provider is still the

@@ -40,6 +40,10 @@ func (k *Kind) pollDelay(making time.Duration) time.Duration {
 	return time.Duration(float64(delay) * (0.9 + 0.2*k.Random()))
 }
 
+// patience is how long the provider may be at work on what it has taken on
+// before what it shows counts as final: 2 minutes by default.
+func (k *Kind) patience() time.Duration { return 4 * k.MaxPoll }
+
 // makingSince is how long the bucket has been in the making.
 func makingSince(bucket *storagev1.StorageBucket, now time.Time) time.Duration {
 	provisioned := meta.FindStatusCondition(bucket.Status.Conditions, storagev1.ConditionProvisioned)

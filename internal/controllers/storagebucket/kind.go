@@ -85,6 +85,8 @@ type run struct {
 
 	// target is the provider that serves the bucket; nil until resolve has found it.
 	target *outside.Target
+	// knownSizeGB is the bucket's size as it was last reported.
+	knownSizeGB int32
 }
 
 func (r *run) name() types.NamespacedName { return client.ObjectKeyFromObject(r.bucket) }

@@ -19,6 +19,7 @@ import (
 // provision makes the bucket at the provider what the spec wants.
 func (r *run) provision(ctx context.Context) error {
 	status := &r.bucket.Status
+	r.knownSizeGB = status.SizeGB
 	if status.ID != "" {
 		// Puts back what somebody may have taken off.
 		if _, err := r.pass.Hold(ctx, marks(r.presentKey(), status.Provider.Name, r.asked())); err != nil {
@@ -97,6 +98,9 @@ func (r *run) create(ctx context.Context, client provider.Client, through storag
 	// The call goes on although the operator is told to stop: cut short, nobody
 	// would know whether it was done. The client bounds its time.
 	made, err := client.Create(context.WithoutCancel(ctx), key, asked)
+	if known == attemptInDoubt && r.mayBeAtWork(err, makingSince(r.bucket, r.pass.Now())) {
+		return r.askAgain(makingSince(r.bucket, r.pass.Now()), err)
+	}
 	if err != nil {
 		r.refused(err, known, through)
 		if known == attemptInDoubt && r.bucket.Status.CreateOutcome != "" && r.target.Leaving() {
@@ -239,6 +243,9 @@ func (r *run) observe(found provider.Bucket) {
 // converge waits until the provider has made the bucket, then gives it the
 // size of the spec.
 func (r *run) converge(ctx context.Context, client provider.Client, found provider.Bucket) error {
+	if err := r.confirmSoleOwner(ctx); err != nil {
+		return err
+	}
 	r.noteEncryption(found)
 	switch found.Phase {
 	case provider.Failed:
@@ -251,48 +258,7 @@ func (r *run) converge(ctx context.Context, client provider.Client, found provid
 			storagev1.ReasonProvisioning, "the provider is making bucket %s", r.bucket.Status.ID)
 	case provider.Active:
 	}
-	if r.bucket.Status.SizeGB == r.bucket.Spec.SizeGB {
-		r.noteSize(found)
-		return nil
-	}
-	return r.resize(ctx, client)
-}
-
-func (r *run) resize(ctx context.Context, client provider.Client) error {
-	status, size := &r.bucket.Status, r.bucket.Spec.SizeGB
-	logf.FromContext(ctx).Info("Resizing the bucket", "sizeGB", size)
-	resized, err := client.Resize(ctx, status.ID, size)
-	switch {
-	case errors.Is(err, provider.ErrUnsupported):
-		r.pass.Note(storagev1.ConditionSizeApplied, metav1.ConditionFalse, storagev1.ReasonNotSupported,
-			"the provider cannot resize: spec.sizeGB %d is not applied", size)
-		return nil
-	case errors.Is(err, provider.ErrTerminal):
-		r.pass.Note(storagev1.ConditionSizeApplied, metav1.ConditionFalse, storagev1.ReasonResizeRefused, "%s", provider.AsError(err).Message)
-		return engine.Invalid(storagev1.ReasonResizeRefused, fmt.Errorf(
-			"the provider refused spec.sizeGB %d, the bucket has %d: %w; change spec.sizeGB", size, status.SizeGB, err))
-	case err != nil:
-		r.pass.Note(storagev1.ConditionSizeApplied, metav1.ConditionUnknown, storagev1.ReasonResizing, "the bucket does not have spec.sizeGB %d yet", size)
-		return r.failed(err)
-	}
-	status.SizeGB = cmp.Or(resized.SizeGB, size)
-	if status.SizeGB != size {
-		r.pass.Note(storagev1.ConditionSizeApplied, metav1.ConditionUnknown, storagev1.ReasonResizing, "the bucket does not have spec.sizeGB %d yet", size)
-		return engine.Wait(r.pollDelay(makingSince(r.bucket, r.pass.Now())),
-			storagev1.ReasonResizing, "the provider is resizing bucket %s", status.ID)
-	}
-	r.pass.Note(storagev1.ConditionSizeApplied, metav1.ConditionTrue, storagev1.ReasonApplied, "")
-	return nil
-}
-
-// noteSize tells whether the bucket has the size of the spec.
-func (r *run) noteSize(found provider.Bucket) {
-	switch found.SizeGB {
-	case 0:
-		r.pass.Note(storagev1.ConditionSizeApplied, metav1.ConditionUnknown, storagev1.ReasonNotReported, "the provider does not report the size")
-	case r.bucket.Spec.SizeGB:
-		r.pass.Note(storagev1.ConditionSizeApplied, metav1.ConditionTrue, storagev1.ReasonApplied, "")
-	}
+	return r.fitSize(ctx, client, found)
 }
 
 // noteEncryption tells whether the bucket is encrypted as the spec wants it.

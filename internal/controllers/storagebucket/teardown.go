@@ -45,6 +45,9 @@ func (r *run) remove(ctx context.Context) error {
 			return withHint(err)
 		}
 	}
+	if shared, err := r.leaveToOthers(ctx); shared || err != nil {
+		return err
+	}
 	logf.FromContext(ctx).Info("Deleting the bucket")
 	refusal := client.Delete(ctx, status.ID)
 	if refusal != nil && !errors.Is(refusal, provider.ErrTerminal) {
@@ -76,7 +79,10 @@ func (r *run) recoverID(ctx context.Context, client provider.Client) (gone bool,
 	}
 	asked := r.asked()
 	made, err := client.Create(context.WithoutCancel(ctx), key, asked)
+	leaving := r.pass.Now().Sub(r.bucket.DeletionTimestamp.Time)
 	switch {
+	case r.mayBeAtWork(err, leaving):
+		return false, r.askAgain(leaving, err)
 	case err != nil && provider.AsError(err).Reason == provider.ReasonSpecRefused:
 		return true, nil // the same call is refused now, so it was refused before
 	case err != nil:

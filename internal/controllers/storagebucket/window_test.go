@@ -273,3 +273,55 @@ func TestAnotherAccountsSecretForAWhileLosesNoBucket(t *testing.T) {
 		t.Errorf("bucket %s became %s; the provider has %v", before.Status.ID, after.Status.ID, w.Provider.Buckets())
 	}
 }
+
+// TestAConflictOnARepeatedCreateCallIsNotARefusal has the provider say, for a
+// while, that it is still at work on the call whose answer was lost.
+func TestAConflictOnARepeatedCreateCallIsNotARefusal(t *testing.T) {
+	t.Parallel()
+	for name, leave := range map[string]bool{"and the bucket is wanted": false, "and the bucket is deleted meanwhile": true} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := operatortest.NewWorld(t, mockprovider.Options{})
+			faults := w.Provider.Faults()
+			faults.Add(mockprovider.Rule{Operation: mockprovider.Create, Times: 1, Fault: mockprovider.Fault{AfterWork: true, Drop: true}})
+			atWork := faults.Add(mockprovider.Rule{Operation: mockprovider.Create, Fault: mockprovider.Fault{Status: http.StatusConflict}})
+			w.Start(t, operatortest.Settings{DefaultEndpoint: w.URL, Poll: controllers.Bounds{Min: 20 * time.Millisecond, Max: time.Minute}})
+			w.Create(t, newBucket("photos"))
+			waitCondition(t, w, "photos", "Ready", metav1.ConditionUnknown, storagev1.ReasonCreateInProgress)
+			if leave {
+				remove(t, w, newBucket("photos"))
+				hits := atWork.Hits()
+				operatortest.Eventually(t, func(context.Context) string {
+					if atWork.Hits() == hits {
+						return "the create call was not repeated"
+					}
+					return ""
+				})
+				atWork.Remove()
+				waitGone(t, w, newBucket("photos"))
+				if left := w.Provider.Buckets(); len(left) != 0 {
+					t.Errorf("the provider still has %v", left)
+				}
+				return
+			}
+			atWork.Remove()
+			bucket := waitReady(t, w, "photos")
+			if buckets := w.Provider.Buckets(); len(buckets) != 1 || buckets[0].ID != bucket.Status.ID {
+				t.Errorf("the provider has %v, the status says %s", buckets, bucket.Status.ID)
+			}
+		})
+	}
+}
+
+func TestAConflictThatLastsIsARefusal(t *testing.T) {
+	t.Parallel()
+	w := operatortest.NewWorld(t, mockprovider.Options{})
+	faults := w.Provider.Faults()
+	faults.Add(mockprovider.Rule{Operation: mockprovider.Create, Times: 1, Fault: mockprovider.Fault{Drop: true}})
+	faults.Add(mockprovider.Rule{Operation: mockprovider.Create, Fault: mockprovider.Fault{Status: http.StatusConflict}})
+	w.Start(t, operatortest.Settings{DefaultEndpoint: w.URL, Poll: controllers.Bounds{Min: 20 * time.Millisecond, Max: 100 * time.Millisecond}})
+	w.Create(t, newBucket("photos"))
+	waitCondition(t, w, "photos", "Stalled", metav1.ConditionTrue, "SpecRefused")
+	remove(t, w, newBucket("photos"))
+	waitGone(t, w, newBucket("photos"))
+}

@@ -47,6 +47,7 @@ func (c *client) classify(r request, response *http.Response, reply reply) error
 		e.Message = fmt.Sprintf("%s was answered with %s: spec.endpoint, with its path, may not be that of a bucket provider", r, statusText(status))
 	case status == http.StatusBadRequest, status == http.StatusConflict, status == http.StatusUnprocessableEntity:
 		e.Class, e.Reason = provider.Terminal, reasonSpecRefused
+		e.Conflict = r.operation == opCreate && status == http.StatusConflict
 		e.Message = c.withWords(fmt.Sprintf("the provider refused %s with %s", r, statusText(status)), reply)
 	case status == http.StatusTooManyRequests:
 		e.Class, e.Reason = provider.Throttled, reasonProviderThrottled
