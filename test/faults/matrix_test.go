@@ -5,6 +5,7 @@ import (
 	"flag"
 	"fmt"
 	"hash/fnv"
+	"io"
 	"maps"
 	"os"
 	"regexp"
@@ -44,6 +45,9 @@ func TestMatrix(t *testing.T) {
 	tally := &tally{total: map[string]int{}, run: map[string]int{}}
 	t.Logf("-faults.seed=%d -faults.share=%d", *seed, *share)
 	t.Cleanup(func() { tally.print(t) })
+	if *runAll {
+		t.Cleanup(tally.tellProgress(os.Stderr))
+	}
 	for _, s := range Scenarios() {
 		t.Run(s.Name, func(t *testing.T) {
 			t.Parallel()
@@ -62,6 +66,7 @@ func TestMatrix(t *testing.T) {
 					namespace := spaces.take()
 					r := execute(t, namespace, s, plan, reference)
 					r.report()
+					tally.ended(t.Failed())
 					if !t.Failed() {
 						spaces.put(namespace)
 					}
@@ -167,8 +172,9 @@ func isChosen(plan Plan) bool {
 
 // tally counts plans by what goes wrong in them.
 type tally struct {
-	mu         sync.Mutex
-	total, run map[string]int
+	mu           sync.Mutex
+	total, run   map[string]int
+	done, failed int
 }
 
 func (c *tally) count(plan Plan, chosen bool) {
@@ -190,4 +196,36 @@ func (c *tally) print(t *testing.T) {
 		total += c.total[kind]
 	}
 	t.Logf("%4d of %4d plans in all", run, total)
+}
+
+func (c *tally) ended(failed bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.done++
+	if failed {
+		c.failed++
+	}
+}
+
+// tellProgress writes, each minute until stop is called, how many plans were run.
+func (c *tally) tellProgress(w io.Writer) (stop func()) {
+	ticker, over := time.NewTicker(time.Minute), make(chan struct{})
+	go func() {
+		defer ticker.Stop()
+		for {
+			select {
+			case <-over:
+				return
+			case <-ticker.C:
+			}
+			c.mu.Lock()
+			run := 0
+			for _, n := range c.run {
+				run += n
+			}
+			fmt.Fprintf(w, "faults: %d of %d plans so far, %d failed\n", c.done, run, c.failed)
+			c.mu.Unlock()
+		}
+	}()
+	return sync.OnceFunc(func() { close(over) })
 }
