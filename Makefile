@@ -44,7 +44,7 @@ test: control-plane ## Run every test, those against a real API server too. TEST
 
 .PHONY: faults
 faults: control-plane ## Run the whole fault matrix, of which `make test` runs a part.
-	cd test/faults && go test -faults.all -timeout 60m $(TEST_ARGS)
+	cd test/faults && go test -faults.all -timeout 3h $(TEST_ARGS)
 
 .PHONY: bench
 bench: control-plane ## Run the benchmark; it prints a table and writes it as JSON.

@@ -142,8 +142,8 @@ func tellDelete(t *story) {
 	if t.err != nil {
 		return
 	}
-	t.prompt("curl " + t.stack.provider.bucketsURL())
-	buckets, count, err := t.stack.provider.buckets(t.ctx)
+	t.prompt("curl " + bucketsURL(t.stack.provider))
+	buckets, count, err := bucketsOf(t.ctx, t.stack.provider)
 	t.show(buckets)
 	switch {
 	case err != nil:

@@ -46,7 +46,7 @@ func stay(ctx context.Context, s *stack) error {
 	}
 	fmt.Fprintf(s.options.stdout, "\n%s", table)
 	fmt.Fprintf(s.options.stdout, welcome, sampleName, s.kubectl.kubeconfig, filepath.Dir(s.kubectl.link),
-		sample, s.provider.bucketsURL(), s.folder.path)
+		sample, bucketsURL(s.provider), s.folder.path)
 	<-ctx.Done()
 	s.say("Stopping")
 	return nil

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"path/filepath"
 
+	"avalonhosting.example/bucketoperator/internal/programs"
 	"avalonhosting.example/bucketoperator/localcluster"
 )
 
@@ -15,7 +16,7 @@ type stack struct {
 	folder   *folder
 	cluster  *localcluster.Cluster
 	kubectl  kubectl
-	provider *bucketProvider
+	provider *programs.Provider
 	manager  *localcluster.Program
 }
 
@@ -51,7 +52,7 @@ func withStack(ctx context.Context, o options, work func(context.Context, *stack
 
 func (s *stack) start(ctx context.Context, fail context.CancelCauseFunc) error {
 	s.say("Building the operator and the provider")
-	if err := build(ctx, s.options, s.folder.path); err != nil {
+	if err := programs.Build(ctx, s.options.root, s.folder.path); err != nil {
 		return err
 	}
 	s.say("Starting a control plane (built from source the first time, about 12 minutes on 2 cores)")
@@ -69,10 +70,11 @@ func (s *stack) start(ctx context.Context, fail context.CancelCauseFunc) error {
 	}
 	s.say("Starting the provider and the operator")
 	var err error
-	if s.provider, err = startProvider(ctx, s.options, s.folder); err != nil {
+	if s.provider, err = programs.StartProvider(ctx, s.folder.path, "provider", s.folder.file("mockprovider.log"),
+		"--activate-after="+s.options.activateAfter.String(), fmt.Sprintf("--minimal=%t", s.options.minimal)); err != nil {
 		return err
 	}
-	watch(s.provider.program, fail)
+	watch(s.provider.Program, fail)
 	return s.startManager(fail)
 }
 
@@ -108,16 +110,16 @@ func (s *stack) startCluster(ctx context.Context, fail context.CancelCauseFunc) 
 
 func (s *stack) startManager(fail context.CancelCauseFunc) error {
 	kubeconfig := s.folder.file("operator.kubeconfig")
-	if err := writeOperatorKubeconfig(s.cluster, kubeconfig); err != nil {
+	if err := programs.WriteAccountKubeconfig(s.cluster, programs.OperatorNamespace, programs.OperatorAccount, kubeconfig); err != nil {
 		return err
 	}
 	manager, err := localcluster.StartProgram("the operator", s.folder.file("manager"), []string{
 		"--kubeconfig=" + kubeconfig,
-		"--leader-elect", "--leader-election-namespace=" + operatorNamespace,
+		"--leader-elect", "--leader-election-namespace=" + programs.OperatorNamespace,
 		// There is no standby, and the machine may be busy with a build.
 		"--leader-elect-lease-duration=60s", "--leader-elect-renew-deadline=50s",
 		"--metrics-bind-address=127.0.0.1:0", "--health-probe-bind-address=0",
-		"--default-provider-endpoint=" + s.provider.url, "--allow-loopback-endpoints",
+		"--default-provider-endpoint=" + s.provider.URL, "--allow-loopback-endpoints",
 	}, s.folder.file("manager.log"))
 	if err != nil {
 		return err
@@ -143,7 +145,7 @@ func (s *stack) stop() error {
 		errs = append(errs, s.manager.Stop())
 	}
 	if s.provider != nil {
-		errs = append(errs, s.provider.program.Stop())
+		errs = append(errs, s.provider.Program.Stop())
 	}
 	if s.cluster != nil {
 		errs = append(errs, s.cluster.Stop())

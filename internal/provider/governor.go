@@ -194,28 +194,25 @@ func (g *Governor) Admit(ctx context.Context, name string) (done func(err error)
 // lingerForTurn waits, without the lock, while the provider is busy with calls
 // that are only just under way.
 func (g *Governor) lingerForTurn(ctx context.Context) {
-	var deadline <-chan time.Time
-	for len(g.inFlight) >= g.bound(g.clock.Now()) && g.oldest() < linger {
-		if deadline == nil {
-			timer := time.NewTimer(linger)
-			defer timer.Stop()
-			deadline = timer.C
-		}
+	if !g.soonFree() {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, linger)
+	defer cancel()
+	for g.soonFree() && ctx.Err() == nil {
 		released := g.released
 		g.mu.Unlock()
-		over := false
 		select {
 		case <-released:
-		case <-deadline:
-			over = true
 		case <-ctx.Done():
-			over = true
 		}
 		g.mu.Lock()
-		if over {
-			return
-		}
 	}
+}
+
+// soonFree tells whether the provider is busy, but with calls that are only just under way.
+func (g *Governor) soonFree() bool {
+	return len(g.inFlight) >= g.bound(g.clock.Now()) && g.oldest() < linger
 }
 
 // oldest is how long the oldest call has been under way.

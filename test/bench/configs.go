@@ -10,6 +10,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	storagev1 "avalonhosting.example/bucketoperator/api/storage/v1"
+	"avalonhosting.example/bucketoperator/internal/programs"
 )
 
 // Names of BucketProviderConfigs, and of their Secrets.
@@ -42,11 +43,11 @@ func (w *world) configure(ctx context.Context, namespace string, shared bool) er
 	return nil
 }
 
-func (w *world) config(namespace, name string, p *bucketProvider) *storagev1.BucketProviderConfig {
+func (w *world) config(namespace, name string, p *programs.Provider) *storagev1.BucketProviderConfig {
 	return &storagev1.BucketProviderConfig{
 		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name, Finalizers: []string{storagev1.ConfigFinalizer}},
 		Spec: storagev1.BucketProviderConfigSpec{
-			Endpoint:  p.endpoint(),
+			Endpoint:  p.HostURL(),
 			RateLimit: storagev1.RateLimit{QPS: int32(w.qps), Burst: int32(w.qps)},
 		},
 	}

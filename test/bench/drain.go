@@ -137,7 +137,7 @@ type work struct {
 
 func (w *world) begin(ctx context.Context, o *operator, namespace string) (*work, error) {
 	p := &work{world: w, operator: o, namespace: namespace}
-	if err := w.provider.forget(ctx); err != nil {
+	if err := forget(ctx, w.provider); err != nil {
 		return nil, err
 	}
 	if _, err := w.audit.since(ctx); err != nil {
@@ -171,7 +171,7 @@ func (p *work) end(ctx context.Context) (drain, error) {
 	if err != nil {
 		return drain{}, err
 	}
-	calls, err := p.world.provider.calls(ctx)
+	calls, err := callsOf(ctx, p.world.provider)
 	if err != nil {
 		return drain{}, err
 	}

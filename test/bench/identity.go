@@ -12,33 +12,15 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/yaml"
-	"k8s.io/client-go/rest"
-	"k8s.io/client-go/tools/clientcmd"
-	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+
+	"avalonhosting.example/bucketoperator/internal/programs"
 )
 
-// The operator's namespace and ServiceAccount, as in config/rbac.
-const (
-	operatorNamespace = "bucketoperator-system"
-	operatorAccount   = "bucketoperator-controller-manager"
-	loadAccount       = "bench-load"
-)
+// loadAccount is who makes the limit's requests.
+const loadAccount = "bench-load"
 
 // kubeconfig is a file, and the user that it is of.
 type kubeconfig struct{ user, path string }
-
-func writeKubeconfig(config *rest.Config, user, path string) (kubeconfig, error) {
-	const name = "bench"
-	file := clientcmdapi.NewConfig()
-	file.Clusters[name] = &clientcmdapi.Cluster{Server: config.Host, CertificateAuthorityData: config.CAData}
-	file.AuthInfos[name] = &clientcmdapi.AuthInfo{ClientCertificateData: config.CertData, ClientKeyData: config.KeyData}
-	file.Contexts[name] = &clientcmdapi.Context{Cluster: name, AuthInfo: name}
-	file.CurrentContext = name
-	if err := clientcmd.WriteToFile(*file, path); err != nil {
-		return kubeconfig{}, fmt.Errorf("writing a kubeconfig: %w", err)
-	}
-	return kubeconfig{user: user, path: path}, nil
-}
 
 // grant gives the operator the permissions of config/rbac, and the limit all.
 func (w *world) grant(ctx context.Context) error {
@@ -51,7 +33,7 @@ func (w *world) grant(ctx context.Context) error {
 		}
 	}
 	var err error
-	if w.operators, err = w.user(operatorNamespace, operatorAccount); err != nil {
+	if w.operators, err = w.user(programs.OperatorNamespace, programs.OperatorAccount); err != nil {
 		return err
 	}
 	if w.loaders, err = w.user(metav1.NamespaceDefault, loadAccount); err != nil {

@@ -125,7 +125,7 @@ func (w *world) idle(ctx context.Context, o *operator, namespace string) (quiet,
 	if err != nil {
 		return quiet{}, err
 	}
-	calls, err := w.provider.calls(ctx)
+	calls, err := callsOf(ctx, w.provider)
 	if err != nil {
 		return quiet{}, err
 	}
@@ -140,7 +140,7 @@ func (w *world) restart(ctx context.Context, o **operator, namespace string, n i
 	if r.Lists, err = w.lists(ctx, namespace); err != nil {
 		return r, err
 	}
-	if err := w.provider.forget(ctx); err != nil {
+	if err := forget(ctx, w.provider); err != nil {
 		return r, err
 	}
 	if _, err := w.audit.since(ctx); err != nil {
@@ -173,7 +173,7 @@ func (w *world) restart(ctx context.Context, o **operator, namespace string, n i
 	if err != nil {
 		return r, err
 	}
-	calls, err := w.provider.calls(ctx)
+	calls, err := callsOf(ctx, w.provider)
 	if err != nil {
 		return r, err
 	}

@@ -69,7 +69,7 @@ func (w *world) liveByOperator(ctx context.Context, n int, rate float64, dead in
 	}
 	if dead > 0 {
 		err := o.until(ctx, "it to call the dead provider", func(ctx context.Context) (bool, error) {
-			calls, err := w.dead.calls(ctx)
+			calls, err := callsOf(ctx, w.dead)
 			return calls["Create"] > 0, err
 		})
 		if err != nil {
@@ -84,7 +84,7 @@ func (w *world) addDead(ctx context.Context, namespace string, n int) error {
 	if n == 0 {
 		return nil
 	}
-	if err := w.dead.forget(ctx); err != nil {
+	if err := forget(ctx, w.dead); err != nil {
 		return err
 	}
 	if err := w.admin.Create(ctx, w.config(namespace, deadConfig, w.dead)); err != nil {

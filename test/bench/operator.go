@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/utils/ptr"
 
+	"avalonhosting.example/bucketoperator/internal/programs"
 	"avalonhosting.example/bucketoperator/localcluster"
 )
 
@@ -48,11 +49,11 @@ func (w *world) startOperator(ctx context.Context, namespace string) (*operator,
 	}
 	program, err := localcluster.StartProgram("the operator", w.file("manager"), []string{
 		"--kubeconfig=" + w.operators.path, "--namespaces=" + namespace,
-		"--leader-elect", "--leader-election-namespace=" + operatorNamespace,
+		"--leader-elect", "--leader-election-namespace=" + programs.OperatorNamespace,
 		// With its own times, a machine that is busy with other things would end it.
 		"--leader-elect-lease-duration=120s", "--leader-elect-renew-deadline=100s",
 		"--metrics-bind-address=" + metricsAddress, "--metrics-secure=false", "--health-probe-bind-address=" + probesAddress,
-		"--default-provider-endpoint=" + w.provider.endpoint(), "--allow-loopback-endpoints",
+		"--default-provider-endpoint=" + w.provider.HostURL(), "--allow-loopback-endpoints",
 		"--max-concurrent-reconciles=" + strconv.Itoa(w.workers), "--resync-interval=" + never.String(),
 	}, w.log("manager"))
 	if err != nil {
@@ -109,7 +110,7 @@ func (w *world) lead(ctx context.Context, o *operator) (time.Time, error) {
 }
 
 // leaseName is the name of the operator's lease.
-var leaseName = types.NamespacedName{Namespace: operatorNamespace, Name: "bucketoperator-leader"}
+var leaseName = types.NamespacedName{Namespace: programs.OperatorNamespace, Name: "bucketoperator-leader"}
 
 // setLease gives the lease to a holder for an hour; to nobody when it is empty.
 func (w *world) setLease(ctx context.Context, holder string) error {

@@ -1,13 +1,11 @@
 package main
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 
 	corev1 "k8s.io/api/core/v1"
@@ -15,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"avalonhosting.example/bucketoperator/internal/controllers"
+	"avalonhosting.example/bucketoperator/internal/programs"
 	"avalonhosting.example/bucketoperator/localcluster"
 )
 
@@ -27,7 +26,7 @@ type world struct {
 	admin   client.WithWatch
 	audit   *auditLog
 	// provider answers, dead never does.
-	provider, dead *bucketProvider
+	provider, dead *programs.Provider
 	operators      kubeconfig
 	loaders        kubeconfig
 	sample         string // the file that tells the limit what to write
@@ -54,7 +53,7 @@ func newWorld(ctx context.Context, o options) (w *world, err error) {
 		}
 	}
 	w.say("Building the operator and the provider")
-	if err := w.build(ctx); err != nil {
+	if err := programs.Build(ctx, w.root, w.dir); err != nil {
 		return nil, err
 	}
 	w.say("Starting a control plane")
@@ -70,7 +69,7 @@ func newWorld(ctx context.Context, o options) (w *world, err error) {
 	if w.dead, err = w.startProvider(ctx, "dead-provider"); err != nil {
 		return nil, err
 	}
-	return w, w.dead.hang(ctx)
+	return w, hang(ctx, w.dead)
 }
 
 func (w *world) file(name string) string { return filepath.Join(w.dir, name) }
@@ -80,15 +79,6 @@ func (w *world) log(name string) string { return filepath.Join(cmp.Or(w.logs, w.
 
 func (w *world) say(format string, args ...any) {
 	fmt.Fprintf(w.progress, "==> "+format+"\n", args...)
-}
-
-func (w *world) build(ctx context.Context) error {
-	cmd := exec.CommandContext(ctx, "go", "build", "-o", w.dir, "./cmd/manager", "./cmd/mockprovider")
-	cmd.Dir = w.root
-	if output, err := cmd.CombinedOutput(); err != nil {
-		return fmt.Errorf("building the operator and the provider: %w\n%s", err, bytes.TrimSpace(output))
-	}
-	return nil
 }
 
 func (w *world) startCluster(ctx context.Context) error {
@@ -126,20 +116,16 @@ func (w *world) namespace(ctx context.Context) (string, error) {
 // user makes the kubeconfig of a ServiceAccount: the API server's fairness
 // treats the operator and its limit alike.
 func (w *world) user(namespace, account string) (kubeconfig, error) {
-	name := "system:serviceaccount:" + namespace + ":" + account
-	config, err := w.cluster.User(name, "system:serviceaccounts", "system:serviceaccounts:"+namespace)
-	if err != nil {
-		return kubeconfig{}, fmt.Errorf("making the credentials of %s: %w", name, err)
-	}
-	return writeKubeconfig(config, name, w.file(account+".kubeconfig"))
+	k := kubeconfig{user: programs.AccountUser(namespace, account), path: w.file(account + ".kubeconfig")}
+	return k, programs.WriteAccountKubeconfig(w.cluster, namespace, account, k.path)
 }
 
 // close stops all, and removes all.
 func (w *world) close() error {
 	var errs []error
-	for _, p := range []*bucketProvider{w.provider, w.dead} {
+	for _, p := range []*programs.Provider{w.provider, w.dead} {
 		if p != nil {
-			errs = append(errs, p.program.Stop())
+			errs = append(errs, p.Program.Stop())
 		}
 	}
 	if w.cluster != nil {

@@ -126,7 +126,7 @@ func (c *client) do(ctx context.Context, r request) (result reply, err error) {
 	if r.operation != opCreate && !provider.CheckID(r.id) {
 		return reply{}, notSent(provider.Terminal, reasonIDInvalid, "the bucket's id is not one that a provider can have given", nil)
 	}
-	done, err := c.governor.Admit(ctx, r.method + " " + r.id + " " + r.key)
+	done, err := c.governor.Admit(ctx, r.method+" "+r.id+" "+r.key)
 	if err != nil {
 		c.observe(string(r.operation), refusedCode(err), 0)
 		return reply{}, err

@@ -1,4 +1,4 @@
-package main
+package programs
 
 import (
 	"bytes"
@@ -7,11 +7,11 @@ import (
 	"os/exec"
 )
 
-// build builds the operator and the provider into the folder. They are
-// programs of their own, as they are anywhere else.
-func build(ctx context.Context, o options, into string) error {
+// Build builds the operator (manager) and the provider (mockprovider) of the
+// checkout at root into a folder.
+func Build(ctx context.Context, root, into string) error {
 	cmd := exec.CommandContext(ctx, "go", "build", "-o", into, "./cmd/manager", "./cmd/mockprovider")
-	cmd.Dir = o.root
+	cmd.Dir = root
 	output, err := cmd.CombinedOutput()
 	if err != nil {
 		return fmt.Errorf("building the operator and the provider: %w\n%s", err, bytes.TrimSpace(output))
