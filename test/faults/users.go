@@ -3,6 +3,7 @@ package faults
 import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	storagev1 "avalonhosting.example/bucketoperator/api/storage/v1"
 )
@@ -119,10 +120,10 @@ func (r *run) damage() {
 	if bucket == nil || !bucket.DeletionTimestamp.IsZero() {
 		return // what it owned is about to be collected
 	}
-	if s := of[*corev1.Secret](r, kindSecret, accessName); s != nil && len(s.OwnerReferences) > 0 {
+	if s := of[*corev1.Secret](r, kindSecret, accessName); s != nil && metav1.IsControlledBy(s, bucket) {
 		editAccess(r)
 	}
-	if s := of[*corev1.Service](r, kindService, bucketName); s != nil && len(s.OwnerReferences) > 0 {
+	if s := of[*corev1.Service](r, kindService, bucketName); s != nil && metav1.IsControlledBy(s, bucket) {
 		r.remove(bucketName, &corev1.Service{})
 		r.allowance["POST services/"+bucketName]++
 	}
