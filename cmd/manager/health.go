@@ -24,26 +24,30 @@ type lease struct {
 	resourcelock.Interface
 	events  *lateRecorder
 	clock   clock.PassiveClock
-	overdue time.Duration
-	renewed atomic.Pointer[time.Time] // nil while another, or nobody, holds it
+	overdue time.Duration // when /healthz fails
+	// deadline is when another may lead, see fence.
+	deadline time.Duration
+	renewed  atomic.Pointer[time.Time] // nil while another, or nobody, holds it
 }
 
 // Create makes the lease.
 func (l *lease) Create(ctx context.Context, record resourcelock.LeaderElectionRecord) error {
-	return l.note(record, l.Interface.Create(ctx, record))
+	begun := l.clock.Now()
+	return l.note(begun, record, l.Interface.Create(ctx, record))
 }
 
 // Update takes, renews or releases the lease.
 func (l *lease) Update(ctx context.Context, record resourcelock.LeaderElectionRecord) error {
-	return l.note(record, l.Interface.Update(ctx, record))
+	begun := l.clock.Now()
+	return l.note(begun, record, l.Interface.Update(ctx, record))
 }
 
-func (l *lease) note(record resourcelock.LeaderElectionRecord, err error) error {
+// note counts a renewal from when it was begun: others may have seen it then.
+func (l *lease) note(begun time.Time, record resourcelock.LeaderElectionRecord, err error) error {
 	switch {
 	case err != nil:
 	case record.HolderIdentity == l.Identity():
-		now := l.clock.Now()
-		l.renewed.Store(&now)
+		l.renewed.Store(&begun)
 	default:
 		l.renewed.Store(nil)
 	}

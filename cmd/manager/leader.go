@@ -85,7 +85,7 @@ func (l *leaderOptions) lease(config *rest.Config) (*lease, error) {
 	if err != nil {
 		return nil, fmt.Errorf("preparing the lease: %w", err)
 	}
-	return &lease{Interface: lock, events: events, clock: clock.RealClock{}, overdue: 2 * l.leaseDuration}, nil
+	return &lease{Interface: lock, events: events, clock: clock.RealClock{}, overdue: 2 * l.leaseDuration, deadline: l.renewDeadline}, nil
 }
 
 // lateRecorder is the recorder of a lease, which is made before the manager

@@ -23,6 +23,9 @@ func newManager(ctx context.Context, config *rest.Config, o options) (ctrl.Manag
 	if err != nil {
 		return nil, err
 	}
+	// The lease's own client is not fenced: it is what renews.
+	config = rest.CopyConfig(config)
+	config.Wrap(lease.fence)
 	managerOptions := ctrl.Options{
 		Scheme:                  controllers.NewScheme(),
 		Cache:                   controllers.CacheOptions(o.namespaces),
@@ -48,7 +51,7 @@ func newManager(ctx context.Context, config *rest.Config, o options) (ctrl.Manag
 	if err := addChecks(ctx, mgr, lease); err != nil {
 		return nil, err
 	}
-	providers, err := newProviders(o)
+	providers, err := newProviders(o, lease)
 	if err != nil {
 		return nil, err
 	}
@@ -63,14 +66,14 @@ func newManager(ctx context.Context, config *rest.Config, o options) (ctrl.Manag
 }
 
 // newProviders holds one line for each type of provider.
-func newProviders(o options) (provider.Registry, error) {
+func newProviders(o options, lease *lease) (provider.Registry, error) {
 	calls, err := provider.NewMetrics(metrics.Registry)
 	if err != nil {
 		return nil, err
 	}
 	http := string(storagev1.ProviderTypeHTTP)
 	return provider.Registry{
-		http: &httpapi.Factory{AllowLoopback: o.allowLoopback, Workers: o.maxConcurrent, Observe: calls.Observer(http)},
+		http: &httpapi.Factory{AllowLoopback: o.allowLoopback, Workers: o.maxConcurrent, Observe: calls.Observer(http), Wrap: lease.fence},
 	}, nil
 }
 

@@ -40,8 +40,8 @@ type Factory struct {
 	Clock clock.PassiveClock
 	// Resolver looks up names; nil means the system's.
 	Resolver *net.Resolver
-	// Wrap, if set, stands between the Clients and the network: for tests that
-	// watch calls or make them fail.
+	// Wrap, if set, stands between the Clients and the network, to watch calls or
+	// to keep them from being made.
 	Wrap func(http.RoundTripper) http.RoundTripper
 	// RootCAs are who may sign a provider's certificate; nil means the system's.
 	RootCAs *x509.CertPool

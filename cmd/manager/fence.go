@@ -1,0 +1,41 @@
+package main
+
+import (
+	"fmt"
+	"net/http"
+)
+
+// fence keeps a leader that was held up, say by a machine that froze, from acting
+// on when another may lead: once the lease was not renewed for as long as the
+// leader may try to, no request that changes something leaves this process any
+// more. Leader election ends the process as well, but not before the workers
+// have gone on for a moment.
+func (l *lease) fence(next http.RoundTripper) http.RoundTripper {
+	if l == nil {
+		return next
+	}
+	return fenced{lease: l, next: next}
+}
+
+type fenced struct {
+	lease *lease
+	next  http.RoundTripper
+}
+
+// RoundTrip refuses what changes something while the lease may be another's.
+func (f fenced) RoundTrip(request *http.Request) (*http.Response, error) {
+	if request.Method != http.MethodGet && request.Method != http.MethodHead && f.lease.stale() {
+		if request.Body != nil {
+			_ = request.Body.Close()
+		}
+		return nil, fmt.Errorf("%s %s is not sent: the lease %s was not renewed in time, another may lead", request.Method, request.URL.Path, leaseName)
+	}
+	return f.next.RoundTrip(request)
+}
+
+// stale tells whether this process leads, as far as it knows, but has not
+// renewed the lease for so long that another may.
+func (l *lease) stale() bool {
+	renewed := l.renewed.Load()
+	return renewed != nil && l.clock.Since(*renewed) >= l.deadline
+}

@@ -1,0 +1,71 @@
+package main
+
+import (
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"k8s.io/client-go/tools/leaderelection/resourcelock"
+	clocktesting "k8s.io/utils/clock/testing"
+)
+
+func TestALeaderThatCouldNotRenewChangesNothingMore(t *testing.T) {
+	t.Parallel()
+	var got []string
+	server := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { got = append(got, r.Method) }))
+	t.Cleanup(server.Close)
+	clock := clocktesting.NewFakePassiveClock(time.Unix(1, 0))
+	l := &lease{Interface: &stubLock{}, clock: clock, deadline: 5 * time.Second}
+	client := &http.Client{Transport: l.fence(http.DefaultTransport)}
+	send := func(method string) error {
+		t.Helper()
+		request, err := http.NewRequestWithContext(t.Context(), method, server.URL, strings.NewReader("{}"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		response, err := client.Do(request)
+		if err == nil {
+			err = response.Body.Close()
+		}
+		return err
+	}
+	renew := func() {
+		t.Helper()
+		if err := l.Update(t.Context(), resourcelock.LeaderElectionRecord{HolderIdentity: l.Identity()}); err != nil {
+			t.Fatal(err)
+		}
+	}
+
+	if err := send(http.MethodPost); err != nil {
+		t.Errorf("a process that does not lead: %v", err) // it asks who may read its metrics
+	}
+	renew()
+	clock.SetTime(clock.Now().Add(5*time.Second - 1))
+	if err := send(http.MethodPatch); err != nil {
+		t.Errorf("in time: %v", err)
+	}
+	clock.SetTime(clock.Now().Add(1))
+	if err := send(http.MethodDelete); err == nil || !strings.Contains(err.Error(), leaseName) {
+		t.Errorf("too late: %v, want an error that names the lease", err)
+	}
+	if err := send(http.MethodGet); err != nil {
+		t.Errorf("reading: %v", err)
+	}
+	renew()
+	if err := send(http.MethodPut); err != nil {
+		t.Errorf("renewed: %v", err)
+	}
+	want := []string{http.MethodPost, http.MethodPatch, http.MethodGet, http.MethodPut}
+	if strings.Join(got, " ") != strings.Join(want, " ") {
+		t.Errorf("the server got %v, want %v", got, want)
+	}
+}
+
+func TestWithoutLeaderElectionThereIsNoFence(t *testing.T) {
+	t.Parallel()
+	if got := (*lease)(nil).fence(http.DefaultTransport); got != http.DefaultTransport {
+		t.Errorf("fence = %v", got)
+	}
+}
