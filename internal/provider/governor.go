@@ -3,7 +3,10 @@ package provider
 import (
 	"cmp"
 	"context"
+	"crypto/sha256"
 	"errors"
+	"fmt"
+	"maps"
 	"math/rand/v2"
 	"slices"
 	"sync"
@@ -70,7 +73,7 @@ type Governor struct {
 	released chan struct{} // closed when a call under way ends
 	window   int           // how many calls may be under way
 	circuit  circuit
-	target   string
+	target   [sha256.Size]byte
 	quiet    time.Time // until then the provider wants no calls
 }
 
@@ -149,7 +152,8 @@ func (g *Governor) returnTickets(now time.Time) {
 
 // Retarget says where the calls go, and as whom. What is known of another
 // target, that it cannot be reached or wants no calls, does not hold for a new one.
-func (g *Governor) Retarget(target string) {
+func (g *Governor) Retarget(endpoint string, credentials map[string][]byte) {
+	target := digestOf(endpoint, credentials)
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if g.target != target {
@@ -157,6 +161,18 @@ func (g *Governor) Retarget(target string) {
 		g.circuit.reached()
 		g.quiet = time.Time{}
 	}
+}
+
+// digestOf tells targets apart without keeping credentials.
+func digestOf(endpoint string, credentials map[string][]byte) [sha256.Size]byte {
+	hash := sha256.New()
+	add := func(part []byte) { _, _ = fmt.Fprintf(hash, "%d:%s", len(part), part) }
+	add([]byte(endpoint))
+	for _, key := range slices.Sorted(maps.Keys(credentials)) {
+		add([]byte(key))
+		add(credentials[key])
+	}
+	return [sha256.Size]byte(hash.Sum(nil))
 }
 
 // Admit asks to make a call now. The name of the ticket stands for the call:
@@ -355,15 +371,22 @@ func (g *Governors) For(config Config) *Governor {
 	defer g.mu.Unlock()
 	governor := g.all[config.Owner]
 	if governor == nil {
-		if g.all == nil {
-			g.all = map[string]*Governor{}
-		}
 		governor = NewGovernor(cmp.Or[clock.PassiveClock](g.Clock, clock.RealClock{}), config.Limits, g.Workers)
-		g.all[config.Owner] = governor
+		g.keep(config.Owner, governor)
 	}
 	governor.SetLimits(config.Limits)
-	governor.Retarget(config.Endpoint + " " + config.Revision)
+	governor.Retarget(config.Endpoint, config.Credentials)
 	return governor
+}
+
+func (g *Governors) keep(owner string, governor *Governor) {
+	switch {
+	case owner == "":
+		return
+	case g.all == nil:
+		g.all = map[string]*Governor{}
+	}
+	g.all[owner] = governor
 }
 
 // Forget drops the Governor of owner. Clients that are open keep theirs.

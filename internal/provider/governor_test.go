@@ -424,18 +424,22 @@ func TestPassesOfTwoCallsEndUnderALowLimit(t *testing.T) {
 	}
 }
 
-// TestGovernorForgetsAWishForQuietWhenTheConfigurationChanges: it was the wish
+// TestGovernorForgetsAWishForQuietWhenTheCredentialsChange: it was the wish
 // of whoever took the former credentials for wrong.
-func TestGovernorForgetsAWishForQuietWhenTheConfigurationChanges(t *testing.T) {
+func TestGovernorForgetsAWishForQuietWhenTheCredentialsChange(t *testing.T) {
 	t.Parallel()
-	config := Config{Owner: "a/default", Endpoint: "https://provider.test", Revision: "1"}
+	config := Config{Owner: "a/default", Endpoint: "https://provider.test", Credentials: map[string][]byte{"apiKey": []byte("wrong")}}
 	governors := Governors{Clock: testingclock.NewFakePassiveClock(epoch)}
 	admit(t, governors.For(config), "one", &Error{Class: Throttled, Reason: "ProviderThrottled", After: time.Hour})
 	if after := admit(t, governors.For(config), "two", nil); after != time.Hour {
-		t.Errorf("the same configuration may call in %s, want an hour", after)
+		t.Errorf("with the same credentials it may call in %s, want an hour", after)
 	}
-	config.Revision = "2"
+	governors.For(Config{Endpoint: config.Endpoint}) // is nobody's
+	if after := admit(t, governors.For(config), "two", nil); after != time.Hour {
+		t.Errorf("when somebody has looked at the endpoint it may call in %s, want an hour", after)
+	}
+	config.Credentials = map[string][]byte{"apiKey": []byte("right")}
 	if after := admit(t, governors.For(config), "two", nil); after != 0 {
-		t.Errorf("the changed configuration may call in %s, want at once", after)
+		t.Errorf("with the right credentials it may call in %s, want at once", after)
 	}
 }

@@ -69,13 +69,10 @@ const (
 type Config struct {
 	// Owner identifies the configuration in the process: all Clients with the
 	// same Owner share one rate limit, one circuit breaker and one bound on
-	// calls in flight.
+	// calls in flight. One without an Owner shares nothing.
 	Owner string
 	// Endpoint is the provider's URL.
 	Endpoint string
-	// Revision identifies the state of the configuration and its credentials.
-	// What a provider has said of earlier calls does not hold for another.
-	Revision string
 	// Trusted is true for an endpoint that whoever runs the operator chose,
 	// false for one that a tenant wrote: the latter must pass the guard.
 	Trusted bool

@@ -82,7 +82,7 @@ func (r *run) endpointAllowed(ctx context.Context) error {
 	}
 	bare := r.config.DeepCopy()
 	bare.Spec.SecretRef = storagev1.SecretReference{}
-	_, err := r.Access.Open(ctx, outside.Configured(bare, nil))
+	err := r.Access.Check(ctx, outside.Configured(bare, nil))
 	r.endpointOK = err == nil
 	return invalid(err)
 }
@@ -101,7 +101,7 @@ func (r *run) secretReady(ctx context.Context) error {
 	case !r.endpointOK:
 		return engine.ErrSkipped // what the Secret must hold cannot be said
 	}
-	_, err := r.Access.Open(ctx, outside.Configured(r.config, nil))
+	err := r.Access.Check(ctx, outside.Configured(r.config, nil))
 	if errors.Is(err, outside.ErrSecretNotFound) {
 		return engine.Missing(storagev1.ReasonSecretNotFound, "%s", outside.SecretNotFound(r.config.Spec.SecretRef.Name))
 	}

@@ -94,7 +94,18 @@ func NewSecretMetadata() *metav1.PartialObjectMetadata {
 // Open opens the provider, with what its Secret holds now. The error is a
 // *provider.Error when the configuration or the Secret is at fault.
 func (a Access) Open(ctx context.Context, target Target) (provider.Client, error) {
-	config := provider.Config{Owner: owner(target.Config), Endpoint: target.Endpoint, Revision: target.Revision, Trusted: true}
+	return a.open(ctx, target, owner(target.Config))
+}
+
+// Check tells whether Open would fail. It changes nothing of what those share
+// that have opened the same provider.
+func (a Access) Check(ctx context.Context, target Target) error {
+	_, err := a.open(ctx, target, "")
+	return err
+}
+
+func (a Access) open(ctx context.Context, target Target, owner string) (provider.Client, error) {
+	config := provider.Config{Owner: owner, Endpoint: target.Endpoint, Trusted: true}
 	providerType := storagev1.ProviderTypeHTTP
 	if c := target.Config; c != nil {
 		providerType = c.Spec.Type
