@@ -7,7 +7,7 @@ import (
 	"runtime/debug"
 )
 
-// version is what a release build sets: -ldflags "-X main.version=v0.1.0".
+// version is what `make build` sets, to what git describe says.
 var version string
 
 // versionLine is what --version prints.
