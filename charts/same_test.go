@@ -1,0 +1,54 @@
+package charts
+
+import (
+	"path/filepath"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// The manifests in config/ are the source; the chart is another way to them.
+// One object is missing from it: Helm keeps its release in the namespace, which
+// therefore must be there before.
+func TestTheChartGivesTheSameAsKustomize(t *testing.T) {
+	t.Parallel()
+	for folder, values := range map[string]string{
+		"default":    "default-values.yaml",
+		"namespaced": "namespaced-values.yaml",
+	} {
+		t.Run(folder, func(t *testing.T) {
+			t.Parallel()
+			want := kustomize(t, folder)
+			delete(want, "Namespace bucketoperator-system")
+			got := render(t, "--values="+filepath.Join(chart, "ci", values))
+			if diff := cmp.Diff(want.plain(), got.plain()); diff != "" {
+				t.Errorf("config/%s (-) and the chart with %s (+):\n%s", folder, values, diff)
+			}
+		})
+	}
+}
+
+func TestAReleaseOfAnotherNameHasItsOwnObjects(t *testing.T) {
+	t.Parallel()
+	first := parse(t, mustHelm(t, "template", "bucketoperator", chart, "--namespace=one", "--set=crds.install=false"))
+	second := parse(t, mustHelm(t, "template", "team", chart, "--namespace=two", "--set=crds.install=false"))
+	if len(first) != len(second) {
+		t.Errorf("one release has %d objects, the other %d", len(first), len(second))
+	}
+	for key, object := range second {
+		if first[key] != nil {
+			t.Errorf("both releases have %s", key)
+		}
+		if namespace := object.GetNamespace(); namespace != "" && namespace != "two" {
+			t.Errorf("%s is in another namespace than its release", key)
+		}
+	}
+}
+
+func TestALongNameIsRefused(t *testing.T) {
+	t.Parallel()
+	_, complaints, err := helm(t, "template", "a-release-of-a-rather-long-name", chart)
+	if err == nil || !contains(complaints, `"a-release-of-a-rather-long-name" is too long`) {
+		t.Errorf("got %v: %s", err, complaints)
+	}
+}
