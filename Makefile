@@ -75,7 +75,7 @@ control-plane:
 ##@ Check it
 
 .PHONY: verify
-verify: lint verify-generated verify-modules verify-manifests verify-chart verify-scripts verify-links ## Lint, and check that generated files, modules, manifests, chart, scripts and links are right.
+verify: lint verify-generated verify-modules verify-crds verify-manifests verify-chart verify-scripts verify-links ## Lint, and check generated files, modules, CRDs against the last release, manifests, chart, scripts and links.
 	@echo "verify: all is well"
 
 .PHONY: lint
@@ -100,6 +100,11 @@ verify-generated:
 verify-modules:
 	@echo "==> go.mod and go.sum"
 	for module in $(MODULES); do (cd $$module && go mod tidy -diff); done
+
+.PHONY: verify-crds
+verify-crds:
+	@echo "==> CRDs against those of the last release"
+	go run ./hack/crdcompat
 
 .PHONY: verify-manifests
 verify-manifests:
