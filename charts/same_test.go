@@ -52,3 +52,18 @@ func TestALongNameIsRefused(t *testing.T) {
 		t.Errorf("got %v: %s", err, complaints)
 	}
 }
+
+// A namespace may be called 123, which YAML takes for a number.
+func TestANumberIsANamespaceToo(t *testing.T) {
+	t.Parallel()
+	all := parse(t, mustHelm(t, "template", "bucketoperator", chart, "--namespace=123", "--set-json", `namespaces=["456"]`))
+	for _, key := range []string{
+		"Deployment 123/bucketoperator-controller-manager",
+		"Role 456/bucketoperator-manager-role",
+		"RoleBinding 456/bucketoperator-manager-rolebinding",
+	} {
+		if all[key] == nil {
+			t.Errorf("there is no %s, but %v", key, all.keys())
+		}
+	}
+}

@@ -41,7 +41,7 @@ app.kubernetes.io/component: controller-manager
 {{- define "bucketoperator.account" -}}
 - kind: ServiceAccount
   name: {{ include "bucketoperator.manager" . }}
-  namespace: {{ .Release.Namespace }}
+  namespace: {{ .Release.Namespace | quote }}
 {{- end -}}
 
 {{/*
