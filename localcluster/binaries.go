@@ -23,10 +23,13 @@ type Assets struct {
 	Etcd      string
 	APIServer string
 
-	// The programs below are optional: an envtest folder lacks the first two.
+	// The programs below are optional: of them, an envtest folder has kubectl
+	// alone, and the last two are for Linux.
 	ControllerManager string
 	Scheduler         string
 	Kubectl           string
+	Kubelet           string
+	KubeProxy         string
 }
 
 // Binaries returns the programs of a control plane: those in the folder that
@@ -66,6 +69,8 @@ func assetsIn(dir string) (Assets, error) {
 		{"kube-controller-manager", &assets.ControllerManager, false},
 		{"kube-scheduler", &assets.Scheduler, false},
 		{"kubectl", &assets.Kubectl, false},
+		{"kubelet", &assets.Kubelet, false},
+		{"kube-proxy", &assets.KubeProxy, false},
 	} {
 		path, err := exec.LookPath(filepath.Join(dir, program.name))
 		switch {

@@ -68,15 +68,21 @@ func (a *authority) pool() *x509.CertPool {
 	return pool
 }
 
-// server issues a serving certificate for loopback and the names given.
-func (a *authority) server(commonName string, dnsNames ...string) (keyPair, error) {
+// server issues a serving certificate for loopback and the hosts given: names
+// and IP addresses.
+func (a *authority) server(commonName string, hosts ...string) (keyPair, error) {
 	template, err := newTemplate(pkix.Name{CommonName: commonName})
 	if err != nil {
 		return keyPair{}, err
 	}
 	template.ExtKeyUsage = []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth}
-	template.DNSNames = append([]string{"localhost"}, dnsNames...)
-	template.IPAddresses = []net.IP{net.ParseIP(loopback)}
+	for _, host := range append([]string{"localhost", loopback}, hosts...) {
+		if address := net.ParseIP(host); address != nil {
+			template.IPAddresses = append(template.IPAddresses, address)
+		} else {
+			template.DNSNames = append(template.DNSNames, host)
+		}
+	}
 	return a.issue(template)
 }
 

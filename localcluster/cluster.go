@@ -9,6 +9,9 @@ import (
 	"time"
 
 	"k8s.io/client-go/rest"
+
+	"avalonhosting.example/bucketoperator/localcluster/internal/process"
+	"avalonhosting.example/bucketoperator/localcluster/internal/workdir"
 )
 
 // startTimeout bounds a start, less the build of the programs. It is many times
@@ -21,13 +24,13 @@ const adminUser = "admin"
 // Cluster is a running control plane. Its methods may be called from any
 // goroutine.
 type Cluster struct {
-	dir    *workDir
+	dir    *workdir.Dir
 	assets Assets
 	pki    *pki
-	port   int
+	server string // URL of the API server
 	admin  *rest.Config
 	// processes in the order of their start.
-	processes []*process
+	processes []*process.Process
 	stopped   chan struct{}
 	stop      func() error
 }
@@ -48,7 +51,7 @@ func Start(ctx context.Context, opts Options) (*Cluster, error) {
 	if err != nil {
 		return nil, err
 	}
-	dir, err := openDir(opts.Dir)
+	dir, err := workdir.Open(opts.Dir)
 	if err != nil {
 		return nil, fmt.Errorf("preparing the folder of the cluster: %w", err)
 	}
@@ -64,12 +67,12 @@ func Start(ctx context.Context, opts Options) (*Cluster, error) {
 }
 
 func (c *Cluster) start(ctx context.Context, opts Options) error {
-	dir := layout(c.dir.path)
+	dir := layout(c.dir.Path)
 	if err := dir.prepare(opts); err != nil {
 		return err
 	}
 	var err error
-	if c.pki, err = newPKI(dir.pki()); err != nil {
+	if c.pki, err = newPKI(dir.pki(), opts.serverAddress()); err != nil {
 		return fmt.Errorf("making certificates: %w", err)
 	}
 
@@ -77,10 +80,11 @@ func (c *Cluster) start(ctx context.Context, opts Options) error {
 	if err != nil {
 		return err
 	}
-	c.port, err = c.run(ctx, apiServerComponent(c.assets.APIServer, etcdPort, dir, c.pki.files, opts))
+	port, err := c.run(ctx, apiServerComponent(c.assets.APIServer, etcdPort, dir, c.pki.files, opts))
 	if err != nil {
 		return err
 	}
+	c.server = serverURL(opts.serverAddress(), port)
 	if c.admin, err = c.User(adminUser, mastersGroup); err != nil {
 		return err
 	}
@@ -93,17 +97,17 @@ func (c *Cluster) start(ctx context.Context, opts Options) error {
 	if err := InstallCRDs(ctx, c.admin, opts.CRDs...); err != nil {
 		return err
 	}
-	return c.startControllers(ctx, dir, opts)
+	return c.startControllers(ctx, opts)
 }
 
 // startControllers runs what works through the API server. Both programs are
 // started as one user each, so that the audit log tells who asked.
-func (c *Cluster) startControllers(ctx context.Context, dir layout, opts Options) error {
+func (c *Cluster) startControllers(ctx context.Context, opts Options) error {
 	if !opts.NoControllerManager {
 		if c.assets.ControllerManager == "" {
 			fmt.Fprintf(opts.Progress, "localcluster: no %s in %s: owned objects are not collected and namespaces stay Terminating\n", ControllerManager, c.assets.Dir)
-		} else if err := c.runAs(ctx, ControllerManager, []string{mastersGroup}, dir, func(kubeconfig string) component {
-			return controllerManagerComponent(c.assets.ControllerManager, kubeconfig, c.pki.files, controllers(opts))
+		} else if err := c.runAs(ctx, ControllerManager, []string{mastersGroup}, func(kubeconfig string) component {
+			return controllerManagerComponent(c.assets.ControllerManager, kubeconfig, c.pki.files, opts)
 		}); err != nil {
 			return err
 		}
@@ -111,7 +115,7 @@ func (c *Cluster) startControllers(ctx context.Context, dir layout, opts Options
 	if opts.Scheduler {
 		if c.assets.Scheduler == "" {
 			fmt.Fprintf(opts.Progress, "localcluster: no %s in %s: pods are not scheduled\n", Scheduler, c.assets.Dir)
-		} else if err := c.runAs(ctx, Scheduler, nil, dir, func(kubeconfig string) component {
+		} else if err := c.runAs(ctx, Scheduler, nil, func(kubeconfig string) component {
 			return schedulerComponent(c.assets.Scheduler, kubeconfig, c.pki.files)
 		}); err != nil {
 			return err
@@ -122,14 +126,9 @@ func (c *Cluster) startControllers(ctx context.Context, dir layout, opts Options
 
 // runAs runs a component that is a client of the API server, by the user name
 // that RBAC's default bindings know it under.
-func (c *Cluster) runAs(ctx context.Context, name string, groups []string, dir layout, build func(kubeconfig string) component) error {
-	user := "system:" + name
-	config, err := c.User(user, groups...)
+func (c *Cluster) runAs(ctx context.Context, name string, groups []string, build func(kubeconfig string) component) error {
+	kubeconfig, err := c.UserKubeconfig(name, "system:"+name, groups...)
 	if err != nil {
-		return err
-	}
-	kubeconfig := dir.kubeconfigOf(name)
-	if err := writeKubeconfig(config, user, kubeconfig); err != nil {
 		return err
 	}
 	_, err = c.run(ctx, build(kubeconfig))
@@ -142,21 +141,21 @@ func (c *Cluster) run(ctx context.Context, component component) (port int, err e
 	client := component.probeClient()
 	defer client.CloseIdleConnections()
 	for attempt := 1; ; attempt++ {
-		port, err := freePort()
+		port, err := freePort(component.address)
 		if err != nil {
 			return 0, err
 		}
-		log := layout(c.dir.path).log(component.name)
-		p, err := startProcess(component.name, component.path, component.args(port), log)
+		log := layout(c.dir.Path).log(component.name)
+		p, err := process.Start(component.name, component.path, component.args(port), log)
 		if err != nil {
 			return 0, err
 		}
 		c.processes = append(c.processes, p)
-		err = p.waitReady(ctx, func(ctx context.Context) error { return component.probe(ctx, client, port) })
+		err = p.WaitReady(ctx, func(ctx context.Context) error { return component.probe(ctx, client, port) })
 		if err == nil {
 			return port, nil
 		}
-		if attempt == portAttempts || !p.portTaken() {
+		if attempt == portAttempts || !portTaken(p) {
 			return 0, err
 		}
 		c.processes = c.processes[:len(c.processes)-1] // it has ended
@@ -172,7 +171,7 @@ func (c *Cluster) Config() *rest.Config {
 // Kubeconfig is the path of a kubeconfig file of the same user as Config. It is
 // gone after Stop if the cluster's folder is temporary.
 func (c *Cluster) Kubeconfig() string {
-	return layout(c.dir.path).kubeconfig()
+	return layout(c.dir.Path).kubeconfig()
 }
 
 // User is the configuration of a client that is the user of that name, in those
@@ -182,20 +181,20 @@ func (c *Cluster) User(name string, groups ...string) (*rest.Config, error) {
 	if err != nil {
 		return nil, err
 	}
-	return newConfig(c.port, c.pki.kubernetes.certPEM(), pair), nil
+	return newConfig(c.server, c.pki.kubernetes.certPEM(), pair), nil
 }
 
 // Assets are the programs that the cluster was started from.
 func (c *Cluster) Assets() Assets { return c.assets }
 
 // Dir is the cluster's folder; its logs are in the folder logs in it.
-func (c *Cluster) Dir() string { return c.dir.path }
+func (c *Cluster) Dir() string { return c.dir.Path }
 
 // PIDs are the process ids of the programs by component name.
 func (c *Cluster) PIDs() map[string]int {
 	pids := make(map[string]int, len(c.processes))
 	for _, p := range c.processes {
-		pids[p.name] = p.cmd.Process.Pid
+		pids[p.Name] = p.PID()
 	}
 	return pids
 }
@@ -205,11 +204,11 @@ func (c *Cluster) PIDs() map[string]int {
 func (c *Cluster) Wait(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	ended := make(chan *process)
+	ended := make(chan *process.Process)
 	for _, p := range c.processes {
 		go func() {
 			select {
-			case <-p.ended:
+			case <-p.Ended():
 				select {
 				case ended <- p:
 				case <-ctx.Done():
@@ -224,7 +223,7 @@ func (c *Cluster) Wait(ctx context.Context) error {
 		case <-c.stopped:
 			return nil
 		default:
-			return p.endedError()
+			return p.EndedError()
 		}
 	case <-c.stopped:
 	case <-ctx.Done():
@@ -242,17 +241,17 @@ func (c *Cluster) Stop() error {
 
 func (c *Cluster) stopAll() error {
 	close(c.stopped)
-	var etcd, clients []*process
+	var etcd, clients []*process.Process
 	for _, p := range c.processes {
-		if p.name == Etcd {
+		if p.Name == Etcd {
 			etcd = append(etcd, p)
 		} else {
 			clients = append(clients, p)
 		}
 	}
-	err := errors.Join(stopAll(clients), stopAll(etcd), c.dir.close())
+	err := errors.Join(process.StopAll(clients), process.StopAll(etcd), c.dir.Close())
 	if err != nil {
-		return fmt.Errorf("stopping the cluster in %s: %w", c.dir.path, err)
+		return fmt.Errorf("stopping the cluster in %s: %w", c.dir.Path, err)
 	}
 	return nil
 }

@@ -6,9 +6,12 @@ import (
 	"encoding/json"
 	"errors"
 	"io/fs"
+	"net/url"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -23,6 +26,8 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
+
+	"avalonhosting.example/bucketoperator/localcluster/internal/workdir"
 )
 
 func clientFor(t *testing.T, config *rest.Config) kubernetes.Interface {
@@ -89,13 +94,13 @@ func TestStopEndsEtcdLast(t *testing.T) {
 	cluster := start(t, Options{})
 	stillRunning := make(chan []string, 1)
 	go func() {
-		<-cluster.processes[0].ended
+		<-cluster.processes[0].Ended()
 		var names []string
 		for _, p := range cluster.processes[1:] {
 			select {
-			case <-p.ended:
+			case <-p.Ended():
 			default:
-				names = append(names, p.name)
+				names = append(names, p.Name)
 			}
 		}
 		stillRunning <- names
@@ -122,7 +127,7 @@ func TestOpenWatchesDoNotHoldUpTheEnd(t *testing.T) {
 	if err := cluster.Stop(); err != nil {
 		t.Fatal(err)
 	}
-	if err := cluster.processes[1].err; err != nil {
+	if err := cluster.processes[1].Result(); err != nil {
 		t.Errorf("the API server did not end by itself: %v", err)
 	}
 }
@@ -308,11 +313,11 @@ func TestFailedStartShowsTheLogAndLeavesNothing(t *testing.T) {
 		t.Errorf("error %v, want one that names kube-apiserver and holds its complaint", err)
 	}
 	// The lock is free again.
-	dir, err := openDir(temp)
+	dir, err := workdir.Open(temp)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := dir.close(); err != nil {
+	if err := dir.Close(); err != nil {
 		t.Error(err)
 	}
 }
@@ -332,7 +337,7 @@ func TestCancelledStartFailsAndLeavesNothing(t *testing.T) {
 func TestWaitTellsWhichProgramEnded(t *testing.T) {
 	t.Parallel()
 	cluster := start(t, Options{NoControllerManager: true})
-	if err := cluster.processes[1].cmd.Process.Kill(); err != nil {
+	if err := syscall.Kill(cluster.processes[1].PID(), syscall.SIGKILL); err != nil {
 		t.Fatal(err)
 	}
 	if err := cluster.Wait(t.Context()); err == nil || !strings.Contains(err.Error(), "kube-apiserver ended: signal: killed") {
@@ -342,9 +347,16 @@ func TestWaitTellsWhichProgramEnded(t *testing.T) {
 
 func TestTakenPortIsGivenUpForAnother(t *testing.T) {
 	t.Parallel()
-	taken := sharedCluster(t).port
+	address, err := url.Parse(sharedCluster(t).server)
+	if err != nil {
+		t.Fatal(err)
+	}
+	taken, err := strconv.Atoi(address.Port())
+	if err != nil {
+		t.Fatal(err)
+	}
 	cluster := start(t, Options{NoControllerManager: true})
-	other, err := newPKI(t.TempDir())
+	other, err := newPKI(t.TempDir(), loopback)
 	if err != nil {
 		t.Fatal(err)
 	}

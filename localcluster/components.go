@@ -1,10 +1,12 @@
 package localcluster
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"strconv"
 	"strings"
@@ -19,9 +21,15 @@ const (
 	Scheduler         = "kube-scheduler"
 )
 
-// serviceRange is where service addresses come from: a range for benchmarks
-// (RFC 2544), which no real network uses. Nothing routes to it.
-const serviceRange = "198.18.0.0/16"
+const (
+	// ServiceRange is where service addresses come from: a range for benchmarks
+	// (RFC 2544), which no real network uses. Without nodes, nothing routes to it.
+	ServiceRange = "198.18.0.0/16"
+
+	// serverService is the first address of the range: that of the Service
+	// "kubernetes".
+	serverService = "198.18.0.1"
+)
 
 // essentialControllers are those that matter on a cluster without nodes.
 const essentialControllers = "garbage-collector-controller,namespace-controller,resourcequota-controller," +
@@ -31,11 +39,14 @@ const essentialControllers = "garbage-collector-controller,namespace-controller,
 // unlimitedAuditLog is in megabytes: a log that is rotated cannot be counted.
 const unlimitedAuditLog = 1 << 20
 
-// component is one program of the control plane, that serves TLS on one port.
+// component is one program of the control plane, that serves TLS on one port of
+// one address.
 type component struct {
 	name string
 	path string
-	args func(port int) []string
+	// address is loopback unless set.
+	address string
+	args    func(port int) []string
 	// healthPath answers 200 once the program is ready.
 	healthPath string
 	client     *tls.Config
@@ -43,7 +54,7 @@ type component struct {
 
 // probe asks once whether the component is ready.
 func (c component) probe(ctx context.Context, client *http.Client, port int) error {
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, serverURL(port)+c.healthPath, nil)
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, serverURL(c.address, port)+c.healthPath, nil)
 	if err != nil {
 		return err
 	}
@@ -72,8 +83,8 @@ func (c component) probeClient() *http.Client {
 
 const probeTimeout = 5 * time.Second
 
-func serverURL(port int) string {
-	return fmt.Sprintf("https://%s:%d", loopback, port)
+func serverURL(address string, port int) string {
+	return "https://" + net.JoinHostPort(cmp.Or(address, loopback), strconv.Itoa(port))
 }
 
 func etcdComponent(path, dataDir string, files *pkiFiles, fsync bool) component {
@@ -85,8 +96,8 @@ func etcdComponent(path, dataDir string, files *pkiFiles, fsync bool) component 
 		args: func(port int) []string {
 			args := []string{
 				"--data-dir=" + dataDir,
-				"--listen-client-urls=" + serverURL(port),
-				"--advertise-client-urls=" + serverURL(port),
+				"--listen-client-urls=" + serverURL(loopback, port),
+				"--advertise-client-urls=" + serverURL(loopback, port),
 				"--listen-peer-urls=http://" + loopback + ":0",
 				"--cert-file=" + files.etcdServingCert,
 				"--key-file=" + files.etcdServingKey,
@@ -111,20 +122,19 @@ func apiServerComponent(path string, etcdPort int, dir layout, files *pkiFiles, 
 	return component{
 		name:       APIServer,
 		path:       path,
+		address:    opts.serverAddress(),
 		healthPath: "/readyz",
 		client:     files.adminClient,
 		args: func(port int) []string {
 			args := []string{
-				"--etcd-servers=" + serverURL(etcdPort),
+				"--etcd-servers=" + serverURL(loopback, etcdPort),
 				"--etcd-cafile=" + files.etcdCA,
 				"--etcd-certfile=" + files.etcdClientCert,
 				"--etcd-keyfile=" + files.etcdClientKey,
-				"--bind-address=" + loopback,
-				"--advertise-address=" + loopback,
+				"--bind-address=" + opts.serverAddress(),
+				"--advertise-address=" + opts.serverAddress(),
 				"--secure-port=" + strconv.Itoa(port),
-				// No node will ever look for the server by its service.
-				"--endpoint-reconciler-type=none",
-				"--service-cluster-ip-range=" + serviceRange,
+				"--service-cluster-ip-range=" + ServiceRange,
 				"--tls-cert-file=" + files.servingCert,
 				"--tls-private-key-file=" + files.servingKey,
 				"--client-ca-file=" + files.ca,
@@ -136,6 +146,7 @@ func apiServerComponent(path string, etcdPort int, dir layout, files *pkiFiles, 
 				// Without it, one open watch holds up the end for a minute.
 				"--shutdown-watch-termination-grace-period=3s",
 			}
+			args = append(args, nodeArgs(opts, files)...)
 			if opts.AuditLog != "" {
 				args = append(args,
 					"--audit-log-path="+opts.AuditLog,
@@ -148,16 +159,32 @@ func apiServerComponent(path string, etcdPort int, dir layout, files *pkiFiles, 
 	}
 }
 
-func controllerManagerComponent(path, kubeconfig string, files *pkiFiles, controllers string) component {
+// nodeArgs are what the API server has to know of nodes.
+func nodeArgs(opts Options, files *pkiFiles) []string {
+	if opts.NodeAddress == "" {
+		// No pod will ever look for the server by its service.
+		return []string{"--endpoint-reconciler-type=none"}
+	}
+	return []string{
+		"--allow-privileged",
+		"--kubelet-certificate-authority=" + files.ca,
+		"--kubelet-client-certificate=" + files.adminCert,
+		"--kubelet-client-key=" + files.adminKey,
+		// No DNS server knows the node by its name.
+		"--kubelet-preferred-address-types=InternalIP",
+	}
+}
+
+func controllerManagerComponent(path, kubeconfig string, files *pkiFiles, opts Options) component {
 	return component{
 		name:       ControllerManager,
 		path:       path,
 		healthPath: "/healthz",
 		client:     files.adminClient,
 		args: func(port int) []string {
-			return append(servingArgs(port, files),
+			args := append(servingArgs(port, files),
 				"--kubeconfig="+kubeconfig,
-				"--controllers="+controllers,
+				"--controllers="+controllers(opts),
 				"--root-ca-file="+files.ca,
 				"--service-account-private-key-file="+files.serviceAccountKey,
 				// The API server's own fairness is limit enough: the defaults
@@ -165,6 +192,7 @@ func controllerManagerComponent(path, kubeconfig string, files *pkiFiles, contro
 				"--kube-api-qps=1000",
 				"--kube-api-burst=2000",
 			)
+			return append(args, opts.ControllerManagerArgs...)
 		},
 	}
 }

@@ -6,6 +6,10 @@ import "os"
 // file whose cluster package testplane uses, in place of starting one.
 const TestKubeconfigEnv = "BUCKETOPERATOR_TEST_KUBECONFIG"
 
+// NodeEnv names the environment variable that a command inside a node of package
+// node has, and no other: the path, inside, of the node's folder.
+const NodeEnv = "BUCKETOPERATOR_NODE"
+
 // Environ is the environment of this process for a command that uses the
 // cluster: KUBECONFIG and TestKubeconfigEnv are set, and kubectl is in PATH.
 func (c *Cluster) Environ() []string {

@@ -14,9 +14,9 @@ const contextName = "bucketoperator-local"
 
 // newConfig is the configuration of a client that holds pair. It has no
 // client-side rate limit: the API server has its own.
-func newConfig(port int, ca []byte, pair keyPair) *rest.Config {
+func newConfig(server string, ca []byte, pair keyPair) *rest.Config {
 	return &rest.Config{
-		Host: serverURL(port),
+		Host: server,
 		QPS:  -1,
 		TLSClientConfig: rest.TLSClientConfig{
 			CAData:   ca,

@@ -11,8 +11,11 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 )
 
-// testTimeout bounds what tests wait for; a machine under load is slow.
-const testTimeout = 2 * time.Minute
+const (
+	// testTimeout bounds what tests wait for; a machine under load is slow.
+	testTimeout = 2 * time.Minute
+	testPoll    = 50 * time.Millisecond
+)
 
 // processContext is for what outlives the test that starts it.
 var processContext = context.Background()
@@ -70,7 +73,7 @@ func start(t *testing.T, opts Options) *Cluster {
 // eventually fails the test when the condition does not come true in time.
 func eventually(t *testing.T, what string, condition wait.ConditionWithContextFunc) {
 	t.Helper()
-	if err := wait.PollUntilContextTimeout(t.Context(), readyPoll, testTimeout, true, condition); err != nil {
+	if err := wait.PollUntilContextTimeout(t.Context(), testPoll, testTimeout, true, condition); err != nil {
 		t.Fatalf("waiting until %s: %v", what, err)
 	}
 }

@@ -3,6 +3,7 @@ package localcluster
 import (
 	"context"
 	"fmt"
+	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -11,6 +12,8 @@ import (
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/rest"
 )
+
+const namespacePoll = 50 * time.Millisecond
 
 var namespaceResource = schema.GroupVersionResource{Version: "v1", Resource: "namespaces"}
 
@@ -21,7 +24,7 @@ func waitForNamespaces(ctx context.Context, config *rest.Config) error {
 	if err != nil {
 		return err
 	}
-	err = wait.PollUntilContextCancel(ctx, readyPoll, true, func(ctx context.Context) (bool, error) {
+	err = wait.PollUntilContextCancel(ctx, namespacePoll, true, func(ctx context.Context) (bool, error) {
 		_, err := client.Resource(namespaceResource).Get(ctx, metav1.NamespaceDefault, metav1.GetOptions{})
 		if apierrors.IsNotFound(err) {
 			return false, nil

@@ -3,6 +3,7 @@ package localcluster
 import (
 	"fmt"
 	"io"
+	"net"
 )
 
 // Options of a cluster. The zero value is right for tests: etcd, API server and
@@ -36,8 +37,16 @@ type Options struct {
 	// Scheduler adds kube-scheduler.
 	Scheduler bool
 
+	// NodeAddress is the IP address of this machine by which pods on it reach the
+	// API server. Left empty there are no nodes, and all listens on loopback
+	// alone.
+	NodeAddress string
+
 	// APIServerArgs are appended to the API server's, so that they win.
 	APIServerArgs []string
+
+	// ControllerManagerArgs are appended to those of kube-controller-manager.
+	ControllerManagerArgs []string
 
 	// AuditLog is the file that the API server writes its audit log to, a JSON
 	// object a line. Left empty, there is none.
@@ -57,8 +66,19 @@ func (o Options) validate() error {
 	if o.AuditPolicy != "" && o.AuditLog == "" {
 		return fmt.Errorf("the audit policy %s needs an audit log", o.AuditPolicy)
 	}
+	if o.NodeAddress != "" && net.ParseIP(o.NodeAddress) == nil {
+		return fmt.Errorf("the node's address %q is no IP address", o.NodeAddress)
+	}
 	if _, err := readCRDs(o.CRDs); err != nil {
 		return fmt.Errorf("reading CRDs: %w", err)
 	}
 	return nil
+}
+
+// serverAddress is where the API server listens.
+func (o Options) serverAddress() string {
+	if o.NodeAddress != "" {
+		return o.NodeAddress
+	}
+	return loopback
 }

@@ -28,14 +28,16 @@ type pkiFiles struct {
 	etcdServingCert, etcdServingKey string
 	etcdClientCert, etcdClientKey   string
 	serviceAccountKey               string
+	adminCert, adminKey             string
 
 	etcdClient, adminClient *tls.Config
 }
 
-// newPKI makes all certificates anew and writes them into dir. Only the key that
+// newPKI makes all certificates anew, with the API server's for loopback and the
+// address, and writes them into dir. Only the key that
 // signs service-account tokens is kept if it is there: the tokens in an older
 // cluster's data stay good.
-func newPKI(dir string) (*pki, error) {
+func newPKI(dir, address string) (*pki, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, err
 	}
@@ -52,13 +54,13 @@ func newPKI(dir string) (*pki, error) {
 		etcdCA:            filepath.Join(dir, "etcd-ca.crt"),
 		serviceAccountKey: filepath.Join(dir, "service-account.key"),
 	}
-	if err := files.write(dir, kubernetes, etcd); err != nil {
+	if err := files.write(dir, address, kubernetes, etcd); err != nil {
 		return nil, err
 	}
 	return &pki{kubernetes: kubernetes, files: files}, nil
 }
 
-func (f *pkiFiles) write(dir string, kubernetes, etcd *authority) error {
+func (f *pkiFiles) write(dir, address string, kubernetes, etcd *authority) error {
 	err := errors.Join(
 		os.WriteFile(f.ca, kubernetes.certPEM(), 0o644),
 		os.WriteFile(f.etcdCA, etcd.certPEM(), 0o644),
@@ -68,7 +70,7 @@ func (f *pkiFiles) write(dir string, kubernetes, etcd *authority) error {
 		return err
 	}
 
-	serving, err := kubernetes.server(APIServer, "kubernetes", "kubernetes.default", "kubernetes.default.svc")
+	serving, err := kubernetes.server(APIServer, address, serverService, "kubernetes", "kubernetes.default", "kubernetes.default.svc")
 	if err != nil {
 		return err
 	}
@@ -92,6 +94,9 @@ func (f *pkiFiles) write(dir string, kubernetes, etcd *authority) error {
 
 	prober, err := kubernetes.client("bucketoperator:prober", mastersGroup)
 	if err != nil {
+		return err
+	}
+	if f.adminCert, f.adminKey, err = prober.write(dir, "admin"); err != nil {
 		return err
 	}
 	if f.adminClient, err = clientTLS(kubernetes.pool(), prober); err != nil {

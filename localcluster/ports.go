@@ -1,9 +1,12 @@
 package localcluster
 
 import (
+	"cmp"
 	"fmt"
 	"net"
 	"strings"
+
+	"avalonhosting.example/bucketoperator/localcluster/internal/process"
 )
 
 const (
@@ -13,10 +16,10 @@ const (
 	portAttempts = 5
 )
 
-// freePort returns a loopback port that was free a moment ago. It may be taken
-// before a program listens on it: see portTaken.
-func freePort() (int, error) {
-	listener, err := net.Listen("tcp", net.JoinHostPort(loopback, "0")) //nolint:noctx // does not block
+// freePort returns a port of the address, by default loopback, that was free a
+// moment ago. It may be taken before a program listens on it: see portTaken.
+func freePort(address string) (int, error) {
+	listener, err := net.Listen("tcp", net.JoinHostPort(cmp.Or(address, loopback), "0")) //nolint:noctx // does not block
 	if err != nil {
 		return 0, fmt.Errorf("finding a free port: %w", err)
 	}
@@ -26,10 +29,10 @@ func freePort() (int, error) {
 
 // portTaken tells whether the program ended because its port was in use, which
 // only its log can say.
-func (p *process) portTaken() bool {
+func portTaken(p *process.Process) bool {
 	select {
-	case <-p.ended:
-		text, err := readTail(p.logPath, logTailLen)
+	case <-p.Ended():
+		text, err := p.LogTail()
 		return err == nil && strings.Contains(text, "address already in use")
 	default:
 		return false

@@ -143,7 +143,13 @@ func User(name string, groups ...string) *rest.Config {
 // the test's end it is deleted, without waiting until it is gone.
 func Namespace(t testing.TB) string {
 	t.Helper()
-	client, err := kubernetes.NewForConfig(Config())
+	return NamespaceOf(t, Config())
+}
+
+// NamespaceOf does what Namespace does, in the cluster of the configuration.
+func NamespaceOf(t testing.TB, config *rest.Config) string {
+	t.Helper()
+	client, err := kubernetes.NewForConfig(config)
 	if err != nil {
 		t.Fatalf("making a namespace: %v", err)
 	}

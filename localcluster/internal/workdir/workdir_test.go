@@ -1,4 +1,4 @@
-package localcluster
+package workdir
 
 import (
 	"errors"
@@ -27,17 +27,17 @@ func TestOnlyAbandonedFoldersAreRemoved(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	removeAbandoned(parent)
+	RemoveAbandoned(parent)
 
-	if _, err := os.Stat(abandoned.path); !errors.Is(err, fs.ErrNotExist) {
+	if _, err := os.Stat(abandoned.Path); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("the abandoned folder: %v, want that it is gone", err)
 	}
-	for _, path := range []string{inUse.path, foreign} {
+	for _, path := range []string{inUse.Path, foreign} {
 		if _, err := os.Stat(path); err != nil {
 			t.Errorf("a folder that is not abandoned: %v", err)
 		}
 	}
-	if err := inUse.close(); err != nil {
+	if err := inUse.Close(); err != nil {
 		t.Error(err)
 	}
 }

@@ -1,4 +1,4 @@
-package localcluster
+package gobuild
 
 import (
 	"bytes"
@@ -14,10 +14,11 @@ const (
 	keptLines   = 20
 )
 
-// buildReport tells every few seconds how far `go build -v` is. It is given the
+// report tells every few seconds how far `go build -v` is. It is given the
 // command's standard error: one line for each package compiled, then errors.
-type buildReport struct {
+type report struct {
 	progress io.Writer
+	name     string
 	total    int
 	stopped  chan struct{}
 	done     sync.WaitGroup
@@ -28,15 +29,15 @@ type buildReport struct {
 	last     []string
 }
 
-// startBuildReport reports to progress until stop is called.
-func startBuildReport(progress io.Writer, total int) *buildReport {
-	r := &buildReport{progress: progress, total: total, stopped: make(chan struct{})}
-	fmt.Fprintf(progress, "localcluster: building the Kubernetes programs (%d packages): the first build takes about ten minutes on two cores, later ones are cached\n", total)
+// startReport reports to progress until stop is called.
+func startReport(progress io.Writer, name, takes string, total int) *report {
+	r := &report{progress: progress, name: name, total: total, stopped: make(chan struct{})}
+	fmt.Fprintf(progress, "localcluster: building %s (%d packages): the first build takes %s, later ones are cached\n", name, total, takes)
 	r.done.Go(r.run)
 	return r
 }
 
-func (r *buildReport) run() {
+func (r *report) run() {
 	begun := time.Now()
 	ticker := time.NewTicker(reportEvery)
 	defer ticker.Stop()
@@ -49,19 +50,19 @@ func (r *buildReport) run() {
 			compiled := r.compiled
 			r.mu.Unlock()
 			// Packages in the build cache are not counted: go build does not name them.
-			fmt.Fprintf(r.progress, "localcluster: %d of at most %d packages compiled after %s\n",
-				compiled, r.total, time.Since(begun).Round(time.Second))
+			fmt.Fprintf(r.progress, "localcluster: %s: %d of at most %d packages compiled after %s\n",
+				r.name, compiled, r.total, time.Since(begun).Round(time.Second))
 		}
 	}
 }
 
-func (r *buildReport) stop() {
+func (r *report) stop() {
 	close(r.stopped)
 	r.done.Wait()
 }
 
 // Write takes the next part of the command's output.
-func (r *buildReport) Write(text []byte) (int, error) {
+func (r *report) Write(text []byte) (int, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.partial = append(r.partial, text...)
@@ -75,7 +76,7 @@ func (r *buildReport) Write(text []byte) (int, error) {
 	}
 }
 
-func (r *buildReport) take(line string) {
+func (r *report) take(line string) {
 	// A package path has no blanks; lines about downloads and errors do.
 	if line != "" && !strings.ContainsAny(line, " \t") {
 		r.compiled++
@@ -88,7 +89,7 @@ func (r *buildReport) take(line string) {
 }
 
 // lastLines is the end of the output, less the names of packages.
-func (r *buildReport) lastLines() string {
+func (r *report) lastLines() string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return strings.Join(append(r.last, string(r.partial)), "\n")

@@ -8,6 +8,8 @@ import (
 	"os"
 	"os/exec"
 	"testing"
+
+	"avalonhosting.example/bucketoperator/localcluster/internal/workdir"
 )
 
 // parentEnv makes the test binary start a cluster, print its process ids and
@@ -57,7 +59,7 @@ func TestKilledParentTakesItsProgramsAlong(t *testing.T) {
 	}
 
 	// The next cluster clears up what the killed parent could not.
-	removeAbandoned(temp)
+	workdir.RemoveAbandoned(temp)
 	if left, err := os.ReadDir(temp); err != nil || len(left) > 0 {
 		t.Errorf("left in the temporary folder: %v (%v)", left, err)
 	}

@@ -1,4 +1,4 @@
-package localcluster
+package process
 
 import (
 	"os/exec"
@@ -21,11 +21,15 @@ var starter = sync.OnceValue(func() chan<- func() {
 	return calls
 })
 
-// startTied starts a command that is killed when this process ends, however it
+// StartTied starts a command that is killed when this process ends, however it
 // ends. The command gets a process group of its own, so that a terminal's Ctrl-C
 // reaches only this process, which then stops its children in order.
-func startTied(cmd *exec.Cmd) error {
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
+func StartTied(cmd *exec.Cmd) error {
+	if cmd.SysProcAttr == nil {
+		cmd.SysProcAttr = &syscall.SysProcAttr{}
+	}
+	cmd.SysProcAttr.Setpgid = true
+	cmd.SysProcAttr.Pdeathsig = syscall.SIGKILL
 	started := make(chan error, 1)
 	starter() <- func() { started <- cmd.Start() }
 	return <-started

@@ -1,4 +1,6 @@
-package localcluster
+// Package workdir gives a cluster the folder that it works in, locked while it
+// runs, and removes the temporary ones of those that were killed.
+package workdir
 
 import (
 	"errors"
@@ -14,17 +16,18 @@ const (
 	lockName   = "lock"
 )
 
-// workDir is the folder of one cluster, locked while it runs.
-type workDir struct {
-	path      string
+// Dir is the folder of one cluster, locked while it runs.
+type Dir struct {
+	Path string
+
 	lock      *flock.Flock
 	temporary bool
 }
 
-// openDir takes the folder given, or makes a temporary one when it is empty.
-func openDir(path string) (*workDir, error) {
+// Open takes the folder given, or makes a temporary one when it is empty.
+func Open(path string) (*Dir, error) {
 	if path == "" {
-		removeAbandoned(os.TempDir())
+		RemoveAbandoned(os.TempDir())
 		return makeTempDir(os.TempDir())
 	}
 	path, err := filepath.Abs(path)
@@ -38,12 +41,12 @@ func openDir(path string) (*workDir, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &workDir{path: path, lock: lock}, nil
+	return &Dir{Path: path, lock: lock}, nil
 }
 
-// makeTempDir gives the folder the name that removeAbandoned looks for only
+// makeTempDir gives the folder the name that RemoveAbandoned looks for only
 // once it is locked: no other process takes it for abandoned in between.
-func makeTempDir(parent string) (*workDir, error) {
+func makeTempDir(parent string) (*Dir, error) {
 	unlocked, err := os.MkdirTemp(parent, ".new-"+tempPrefix)
 	if err != nil {
 		return nil, err
@@ -56,7 +59,7 @@ func makeTempDir(parent string) (*workDir, error) {
 	if err := os.Rename(unlocked, path); err != nil {
 		return nil, errors.Join(err, lock.Close(), os.RemoveAll(unlocked))
 	}
-	return &workDir{path: path, lock: lock, temporary: true}, nil
+	return &Dir{Path: path, lock: lock, temporary: true}, nil
 }
 
 func lockDir(path string) (*flock.Flock, error) {
@@ -71,19 +74,19 @@ func lockDir(path string) (*flock.Flock, error) {
 	return lock, nil
 }
 
-// close unlocks the folder, and removes it if it is temporary.
-func (d *workDir) close() error {
+// Close unlocks the folder, and removes it if it is temporary.
+func (d *Dir) Close() error {
 	var removed error
 	if d.temporary {
-		removed = os.RemoveAll(d.path)
+		removed = os.RemoveAll(d.Path)
 	}
 	return errors.Join(removed, d.lock.Close())
 }
 
-// removeAbandoned removes temporary folders whose process ended without doing
+// RemoveAbandoned removes temporary folders whose process ended without doing
 // so (a panic in a test, SIGKILL): those whose lock nobody holds. It is best
 // effort: what cannot be locked or removed is another's to worry about.
-func removeAbandoned(parent string) {
+func RemoveAbandoned(parent string) {
 	paths, _ := filepath.Glob(filepath.Join(parent, tempPrefix+"*"))
 	for _, path := range paths {
 		// A link could lead anywhere.
