@@ -20,7 +20,12 @@ const usage = `usage:
   localcluster exec [FLAGS] -- COMMAND...     run a command with a cluster of its own
   localcluster build                          build the Kubernetes programs, start nothing
 
-"localcluster up -h" and "localcluster exec -h" list the flags.
+With a real node, on which pods run (Linux, as root):
+  localcluster node up [FLAGS]                start a cluster of one node and keep it until Ctrl-C
+  localcluster node exec [FLAGS] -- COMMAND...  run a command inside a node of its own
+  localcluster node build                     build the programs of a node, start nothing
+
+"localcluster up -h" and so on list the flags.
 `
 
 // Exit codes; exec otherwise exits with its command's.
@@ -30,6 +35,7 @@ const (
 )
 
 func main() {
+	nodeInside()
 	os.Exit(run(os.Args[1:], os.Stdout, os.Stderr))
 }
 
@@ -51,10 +57,12 @@ func run(args []string, stdout, stderr io.Writer) int {
 		code, err = execute(ctx, rest, stderr)
 	case "build":
 		err = build(ctx, rest, stdout, stderr)
+	case "node":
+		code, err = runNode(ctx, rest, stdout, stderr)
 	case "help", "-h", "-help", "--help":
 		fmt.Fprint(stdout, usage)
 	default:
-		err = usageError{fmt.Sprintf("unknown command %q: want up, exec or build", command)}
+		err = usageError{fmt.Sprintf("unknown command %q: want up, exec, build or node", command)}
 	}
 	return exitCode(code, err, stderr)
 }

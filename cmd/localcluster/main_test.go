@@ -28,6 +28,7 @@ const (
 )
 
 func TestMain(m *testing.M) {
+	nodeInside()
 	if os.Getenv(mainEnv) != "" {
 		main()
 	}
