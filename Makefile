@@ -16,6 +16,7 @@ TEST_TIMEOUT ?= 30m
 TEST_ARGS ?=
 RUN_ARGS ?=
 LINT_ARGS ?=
+CLUSTER ?=
 
 # Neither folders nor the build id nor the state of git get in: same source and
 # version, same program. The Dockerfile calls `make build`, too.
@@ -25,7 +26,8 @@ TOOL := go tool -modfile=tools/go.mod
 LINT := go tool -modfile=tools/lint/go.mod golangci-lint-kube-api-linter
 HELM := go tool -modfile=tools/helm/go.mod helm
 CHART := charts/bucketoperator
-MODULES := . tools tools/helm tools/lint localcluster/kubernetes
+PROGRAMS := localcluster/kubernetes localcluster/containerd localcluster/coredns
+MODULES := . tools tools/helm tools/lint $(PROGRAMS)
 SCRIPTS := .ci/run $(wildcard hack/*.sh)
 
 ##@ Try it
@@ -34,7 +36,7 @@ SCRIPTS := .ci/run $(wildcard hack/*.sh)
 help: ## Show this list.
 	@awk 'BEGIN { FS = ":.*## "; print "make TARGET, where TARGET is one of" } \
 		/^##@/ { printf "\n%s\n", substr($$0, 5) } \
-		/^[a-z-]+:.*## / { printf "  %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+		/^[a-z0-9-]+:.*## / { printf "  %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 .PHONY: run
 run: ## Start a control plane, the mock provider and the operator here, with a sample; Ctrl-C ends it all. RUN_ARGS=-h tells more.
@@ -53,6 +55,10 @@ kubectl: ## Build kubectl, together with the control plane, and print its path.
 .PHONY: test
 test: control-plane helm ## Run every test, those against a real API server too. TEST_ARGS=-race adds to go test.
 	go run ./cmd/localcluster exec -- go test -count=1 -timeout $(TEST_TIMEOUT) $(TEST_ARGS) ./...
+
+.PHONY: e2e
+e2e: $(if $(CLUSTER),,image) ## Run the tests on real pods, in a node of their own (Linux, root). CLUSTER=existing takes your kubeconfig's cluster instead.
+	CLUSTER=$(CLUSTER) IMG=$(IMG) IMAGES=bin/bucketoperator-image.tar hack/e2e.sh -timeout $(TEST_TIMEOUT) $(TEST_ARGS)
 
 .PHONY: faults
 faults: control-plane ## Run the whole fault matrix, of which `make test` runs a part.
@@ -83,7 +89,7 @@ lint: ## Run the linters. LINT_ARGS=--fix repairs what it can.
 	@echo "==> lint: the linters are built the first time, about 3 minutes on 2 cores"
 	$(LINT) run $(LINT_ARGS) -c .golangci-kal.yml ./api/...
 	$(LINT) run $(LINT_ARGS) ./...
-	$(LINT) fmt --diff localcluster/kubernetes
+	$(LINT) fmt --diff $(PROGRAMS)
 
 # Not a part of verify: it asks the Go vulnerability database, and a new entry
 # there must not fail a build of an unchanged commit.
