@@ -70,7 +70,7 @@ bench: control-plane ## Run the benchmark; it prints a table and writes it as JS
 
 .PHONY: helm
 helm:
-	@echo "==> helm: built from source the first time, about 5 minutes on 2 cores"
+	@echo "==> helm: built from source the first time, which takes some minutes"
 	$(HELM) version --short
 
 .PHONY: control-plane
@@ -164,7 +164,7 @@ build: ## Build the operator into bin/bucketoperator.
 
 .PHONY: image
 image: ## Build the operator's image into bin/bucketoperator-image.tar, without Docker, and list what is in it. IMG=... names it.
-	@echo "==> bin/bucketoperator-image.tar: about 2 minutes the first time"
+	@echo "==> bin/bucketoperator-image.tar: about 3 minutes the first time"
 	GOOS=linux GOARCH=$(IMAGE_ARCH) $(GO_BUILD) -o bin/image/bucketoperator ./cmd/manager
 	SOURCE_DATE_EPOCH=$(SOURCE_DATE_EPOCH) go run ./hack/image -program bin/image/bucketoperator -version '$(VERSION)' -reference $(IMG)
 
