@@ -15,9 +15,10 @@ const operator = "system:serviceaccount:ns:operator"
 const log = `{"stage":"RequestReceived","verb":"get","requestURI":"/api","user":{"username":"system:serviceaccount:ns:operator"}}
 {"stage":"ResponseStarted","verb":"watch","requestURI":"/api/v1/secrets?watch=1","user":{"username":"system:serviceaccount:ns:operator"},"objectRef":{"resource":"secrets","apiVersion":"v1"},"responseStatus":{"code":200}}
 {"stage":"ResponseComplete","verb":"patch","requestURI":"/apis/g/v1/namespaces/a/things/t/status","user":{"username":"system:serviceaccount:ns:operator","extra":{"authentication.kubernetes.io/pod-name":["operator-1"]}},"objectRef":{"resource":"things","subresource":"status","apiGroup":"g","namespace":"a","name":"t"},"responseStatus":{"code":200}}
-{"stage":"ResponseComplete","verb":"delete","requestURI":"/apis/g/v1/namespaces/a/things/t","user":{"username":"system:serviceaccount:ns:operator"},"objectRef":{"resource":"things","apiGroup":"g","namespace":"a","name":"t"},"responseStatus":{"code":403}}
+{"stage":"ResponseComplete","verb":"delete","requestURI":"/apis/g/v1/namespaces/a/things/t","user":{"username":"system:serviceaccount:ns:operator"},"objectRef":{"resource":"things","apiGroup":"g","namespace":"a","name":"t"},"responseStatus":{"code":403},"annotations":{"authorization.k8s.io/decision":"forbid"}}
 {"stage":"ResponseComplete","verb":"delete","requestURI":"/apis/g/v1/namespaces/a/things/t","user":{"username":"somebody"},"objectRef":{"resource":"things","apiGroup":"g","namespace":"a","name":"t"},"responseStatus":{"code":403}}
 {"stage":"ResponseComplete","verb":"get","requestURI":"/metrics","user":{"username":"system:serviceaccount:ns:operator"},"responseStatus":{"code":200}}
+{"stage":"ResponseComplete","verb":"create","requestURI":"/apis/g/v1/namespaces/b/things","user":{"username":"system:serviceaccount:ns:operator"},"objectRef":{"resource":"things","apiGroup":"g","namespace":"b"},"responseStatus":{"code":403},"annotations":{"authorization.k8s.io/decision":"allow"}}
 {"stage":"ResponseCom`
 
 func TestReadTakesEachAnsweredRequestOnce(t *testing.T) {
@@ -29,15 +30,16 @@ func TestReadTakesEachAnsweredRequestOnce(t *testing.T) {
 	want := []audit.Request{
 		{User: operator, Verb: "watch", Resource: "secrets", Path: "/api/v1/secrets", Code: 200},
 		{User: operator, Pod: "operator-1", Verb: "patch", Group: "g", Resource: "things/status", Namespace: "a", Name: "t", Path: "/apis/g/v1/namespaces/a/things/t/status", Code: 200},
-		{User: operator, Verb: "delete", Group: "g", Resource: "things", Namespace: "a", Name: "t", Path: "/apis/g/v1/namespaces/a/things/t", Code: 403},
+		{User: operator, Verb: "delete", Group: "g", Resource: "things", Namespace: "a", Name: "t", Path: "/apis/g/v1/namespaces/a/things/t", Code: 403, Denied: true},
 		{User: "somebody", Verb: "delete", Group: "g", Resource: "things", Namespace: "a", Name: "t", Path: "/apis/g/v1/namespaces/a/things/t", Code: 403},
 		{User: operator, Verb: "get", Path: "/metrics", Code: 200},
+		{User: operator, Verb: "create", Group: "g", Resource: "things", Namespace: "b", Path: "/apis/g/v1/namespaces/b/things", Code: 403}, // it is going
 	}
 	if diff := cmp.Diff(want, requests); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
 	}
-	if forbidden := audit.Forbidden(requests, operator); len(forbidden) != 1 || forbidden[0] != want[2] {
-		t.Errorf("Forbidden = %v, want %v", forbidden, want[2])
+	if denied := audit.Denied(requests, operator); len(denied) != 1 || denied[0] != want[2] {
+		t.Errorf("Denied = %v, want %v", denied, want[2])
 	}
 }
 

@@ -78,7 +78,7 @@ func (g Grant) Covers(r Request) bool {
 func Unused(grants []Grant, requests []Request, user string) []Grant {
 	var unused []Grant
 	for _, g := range grants {
-		if !slices.ContainsFunc(requests, func(r Request) bool { return r.User == user && !r.Forbidden() && g.Covers(r) }) {
+		if !slices.ContainsFunc(requests, func(r Request) bool { return r.User == user && !r.Denied && g.Covers(r) }) {
 			unused = append(unused, g)
 		}
 	}
@@ -86,11 +86,11 @@ func Unused(grants []Grant, requests []Request, user string) []Grant {
 	return unused
 }
 
-// Forbidden are the requests of the user that were refused for want of a right.
-func Forbidden(requests []Request, user string) []Request {
+// Denied are the requests of the user that were refused for want of a right.
+func Denied(requests []Request, user string) []Request {
 	var refused []Request
 	for _, r := range requests {
-		if r.User == user && r.Forbidden() {
+		if r.User == user && r.Denied {
 			refused = append(refused, r)
 		}
 	}

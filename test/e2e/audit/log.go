@@ -8,7 +8,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"net/http"
+	"time"
 
 	auditv1 "k8s.io/apiserver/pkg/apis/audit/v1"
 )
@@ -28,6 +28,11 @@ type Request struct {
 	Path string
 	// Code is the HTTP status of the answer.
 	Code int
+	// Denied tells whether the request was refused for want of a right. Not every
+	// 403 is that: nothing can be made in a namespace that is being deleted.
+	Denied bool
+	// Received is when the request came.
+	Received time.Time
 }
 
 // String is the request on one line, for a person.
@@ -48,8 +53,8 @@ func (r Request) Writes() bool {
 	return false
 }
 
-// Forbidden tells whether the request was refused for want of a right.
-func (r Request) Forbidden() bool { return r.Code == http.StatusForbidden }
+// decision is the annotation with what authorization said.
+const decision = "authorization.k8s.io/decision"
 
 // podExtra is where the API server puts the name of the pod that a token is bound to.
 const podExtra = "authentication.kubernetes.io/pod-name"
@@ -86,7 +91,7 @@ func Read(log io.Reader) ([]Request, error) {
 }
 
 func requestOf(event *auditv1.Event) Request {
-	r := Request{User: event.User.Username, Verb: event.Verb, Path: path(event.RequestURI)}
+	r := Request{User: event.User.Username, Verb: event.Verb, Path: path(event.RequestURI), Received: event.RequestReceivedTimestamp.Time}
 	if pods := event.User.Extra[podExtra]; len(pods) > 0 {
 		r.Pod = pods[0]
 	}
@@ -99,6 +104,7 @@ func requestOf(event *auditv1.Event) Request {
 	if event.ResponseStatus != nil {
 		r.Code = int(event.ResponseStatus.Code)
 	}
+	r.Denied = event.Annotations[decision] == "forbid"
 	return r
 }
 
