@@ -3,9 +3,13 @@
 # with CLUSTER=existing, on the cluster of the kubeconfig. Arguments are passed on
 # to go test.
 # Environment:
-#   IMAGES  archives of images that the node has, by blanks apart
-#   IMG     the name of the operator's image, for the tests
+#   IMAGES        archives of images that the node has, by blanks apart
+#   IMG           the name of the operator's image, for the tests
+#   PROVIDER_IMG  that of the mock provider (cmd/mockprovider), with CLUSTER=existing
 set -euo pipefail
+
+cd "$(dirname "$0")/.."
+made=$PWD/bin/e2e
 
 case "${CLUSTER:-}" in
 "") ;;
@@ -28,8 +32,15 @@ BUCKETOPERATOR_TEST_NODES=1 go test -count=1 "$@" ./localcluster/node ./cmd/loca
 echo "==> e2e: the tests, built here: inside the node there is no way to download a module"
 go test -run='^$' -exec=true ./test/e2e/... >/dev/null
 
-arguments=(--crds=config/crd/bases)
-for image in ${IMAGES:-}; do
+echo "==> e2e: the images of a provider, and of the last release"
+CGO_ENABLED=0 go build -trimpath -o "$made/mockprovider" ./cmd/mockprovider
+go run ./hack/testimage -program "$made/mockprovider" -reference registry.example.com/mockprovider:e2e -o "$made/mockprovider.tar"
+hack/previous-release.sh "$made"
+
+export BUCKETOPERATOR_E2E_AUDIT_LOG=$made/audit.log BUCKETOPERATOR_E2E_PREVIOUS=$made/previous.yaml
+rm -f "$BUCKETOPERATOR_E2E_AUDIT_LOG"
+arguments=("--audit-log=$BUCKETOPERATOR_E2E_AUDIT_LOG")
+for image in ${IMAGES:-} "$made"/*.tar; do
 	arguments+=("--image=$image")
 done
 echo "==> e2e: the tests, in a node of their own"

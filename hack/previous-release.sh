@@ -1,0 +1,25 @@
+#!/usr/bin/env bash
+# Makes what the rehearsal of an upgrade begins with: the image and the manifests
+# of the last release, FOLDER/previous.tar and FOLDER/previous.yaml, built from
+# the revision that the CRDs are compared with. Where git does not have that, as
+# in a shallow clone, it says so and makes nothing.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+folder=${1:?usage: hack/previous-release.sh FOLDER}
+mkdir -p "$folder"
+folder=$(cd "$folder" && pwd)
+image=registry.example.com/bucketoperator
+
+revision=$(awk '!/^#/ && NF { print $1; exit }' hack/crdcompat/baseline/REVISION)
+rm -f "$folder/previous.tar" "$folder/previous.yaml"
+if ! git cat-file -e "$revision^{commit}" 2>/dev/null; then
+	echo "The last release, $revision, is not in this clone: its upgrade is not rehearsed. git fetch --unshallow brings it."
+	exit 0
+fi
+source=$(mktemp -d)
+trap 'rm -rf "$source"' EXIT
+git archive "$revision" | tar -x -C "$source"
+(cd "$source" && CGO_ENABLED=0 go build -trimpath -ldflags='-s -w' -o "$source/bucketoperator" ./cmd/manager)
+go run ./hack/testimage -program "$source/bucketoperator" -entrypoint /bucketoperator -reference "$image:previous" -o "$folder/previous.tar"
+go tool -modfile=tools/go.mod kustomize build "$source/config/default" |
+	sed "s|image: $image:.*|image: $image:previous|" >"$folder/previous.yaml"
