@@ -12,10 +12,11 @@ import (
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 )
 
-// Names of the files in --metrics-cert-path: those of a Secret of type kubernetes.io/tls.
+// Names of the files in --metrics-cert-path, unless flags say otherwise: those
+// of a Secret of type kubernetes.io/tls.
 const (
-	certificateFile = "tls.crt"
-	keyFile         = "tls.key"
+	defaultCertificate = "tls.crt"
+	defaultKey         = "tls.key"
 )
 
 // metricsOptions say how /metrics is served.
@@ -23,25 +24,31 @@ type metricsOptions struct {
 	address  string
 	secure   bool
 	certPath string
+	certName string
+	keyName  string
 }
 
 func (m *metricsOptions) addFlags(flags *flag.FlagSet) {
 	flags.StringVar(&m.address, "metrics-bind-address", ":8443", "`address` of /metrics; 0 for none")
 	flags.BoolVar(&m.secure, "metrics-secure", true, "serve /metrics by HTTPS, to callers who may get it; false serves it by HTTP, to anybody")
-	flags.StringVar(&m.certPath, "metrics-cert-path", "", "`folder` with "+certificateFile+" and "+keyFile+" for /metrics, read anew when they change (default a self-signed certificate)")
+	flags.StringVar(&m.certPath, "metrics-cert-path", "", "`folder` with the certificate and key for /metrics, read anew when they change (default a self-signed certificate)")
+	flags.StringVar(&m.certName, "metrics-cert-name", defaultCertificate, "`name` of the certificate's file in --metrics-cert-path")
+	flags.StringVar(&m.keyName, "metrics-cert-key", defaultKey, "`name` of the key's file in --metrics-cert-path")
 }
 
 func (m *metricsOptions) enabled() bool { return m.address != "" && m.address != "0" }
 
 func (m *metricsOptions) validate() error {
-	if m.certPath == "" {
+	switch {
+	case m.certPath == "" && (m.certName != defaultCertificate || m.keyName != defaultKey):
+		return errors.New("--metrics-cert-name and --metrics-cert-key have no use without --metrics-cert-path")
+	case m.certPath == "":
 		return nil
-	}
-	if !m.secure {
+	case !m.secure:
 		return errors.New("--metrics-cert-path has no use with --metrics-secure=false")
 	}
 	// The server would take a self-signed certificate in silence.
-	for _, name := range []string{certificateFile, keyFile} {
+	for _, name := range []string{m.certName, m.keyName} {
 		if _, err := os.Stat(filepath.Join(m.certPath, name)); err != nil {
 			return fmt.Errorf("--metrics-cert-path: %w", err)
 		}
@@ -56,7 +63,7 @@ func (m *metricsOptions) server() metricsserver.Options {
 	}
 	server := metricsserver.Options{
 		BindAddress: m.address, SecureServing: m.secure,
-		CertDir: m.certPath, CertName: certificateFile, KeyName: keyFile,
+		CertDir: m.certPath, CertName: m.certName, KeyName: m.keyName,
 	}
 	if m.secure {
 		server.FilterProvider = filters.WithAuthenticationAndAuthorization

@@ -31,6 +31,9 @@ func TestBadFlagsAreToldInOneLine(t *testing.T) {
 		"lease of part seconds":    {"--leader-elect --leader-election-namespace=x --leader-elect-lease-duration=7500ms", "whole seconds"},
 		"renew close to retry":     {"--leader-elect --leader-election-namespace=x --leader-elect-retry-period=5s", "--leader-elect-renew-deadline must be more than"},
 		"no certificate":           {"--metrics-cert-path=/no/such/folder", "/no/such/folder/tls.crt"},
+		"no certificate so called": {"--metrics-cert-path=/no/such --metrics-cert-name=server.crt", "/no/such/server.crt"},
+		"certificate's name alone": {"--metrics-cert-name=server.crt", "no use without --metrics-cert-path"},
+		"key's name alone":         {"--metrics-cert-key=server.key", "no use without --metrics-cert-path"},
 		"certificate for nothing":  {"--metrics-secure=false --metrics-cert-path=/x", "no use with --metrics-secure=false"},
 	} {
 		t.Run(name, func(t *testing.T) {
