@@ -13,13 +13,18 @@ import (
 	"testing"
 	"time"
 
+	"github.com/go-logr/logr"
 	"k8s.io/apimachinery/pkg/util/wait"
+	ctrl "sigs.k8s.io/controller-runtime"
 
 	"avalonhosting.example/bucketoperator/localcluster"
 	"avalonhosting.example/bucketoperator/localcluster/testplane"
 )
 
-func TestMain(m *testing.M) { testplane.Main(m) }
+func TestMain(m *testing.M) {
+	ctrl.SetLogger(logr.Discard()) // or it complains that there is none
+	testplane.Main(m)
+}
 
 // patience is far longer than anything takes here.
 const patience = 2 * time.Minute

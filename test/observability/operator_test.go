@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/tls"
 	"crypto/x509"
-	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -18,7 +17,6 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
-	"k8s.io/client-go/util/cert"
 
 	"avalonhosting.example/bucketoperator/localcluster"
 	"avalonhosting.example/bucketoperator/localcluster/testplane"
@@ -26,19 +24,17 @@ import (
 
 // operator is the operator as a process of its own.
 type operator struct {
-	program *localcluster.Program
-	// address is where it serves metrics, and folder where its certificate is.
-	address, folder string
-	log             string // a file
+	program     *localcluster.Program
+	address     string // of its metrics
+	certificate *certificate
+	log         string // a file
 }
 
 // startOperator starts the operator, at work in one namespace, and waits until
 // it is ready. It is stopped at the test's end.
 func startOperator(t *testing.T, namespace string, flags ...string) *operator {
 	t.Helper()
-	folder := t.TempDir()
-	o := &operator{address: freeAddress(t), folder: folder, log: filepath.Join(folder, "operator.log")}
-	o.renewCertificate(t)
+	o := &operator{address: freeAddress(t), certificate: newCertificate(t), log: filepath.Join(t.TempDir(), "operator.log")}
 	probes := freeAddress(t)
 	var err error
 	o.program, err = localcluster.StartProgram("the operator", built(t), append([]string{
@@ -46,7 +42,7 @@ func startOperator(t *testing.T, namespace string, flags ...string) *operator {
 		"--leader-elect", "--leader-election-namespace=" + namespace,
 		// With its own times, a machine that is busy with other things would end it.
 		"--leader-elect-lease-duration=120s", "--leader-elect-renew-deadline=100s",
-		"--metrics-bind-address=" + o.address, "--metrics-cert-path=" + folder,
+		"--metrics-bind-address=" + o.address, "--metrics-cert-path=" + o.certificate.folder,
 		"--health-probe-bind-address=" + probes, "--allow-loopback-endpoints",
 	}, flags...), o.log)
 	if err != nil {
@@ -76,33 +72,15 @@ func (o *operator) stop(t *testing.T) {
 	}
 }
 
-// certificateFile is the operator's certificate, with the one of its issuer.
-func (o *operator) certificateFile() string { return filepath.Join(o.folder, "tls.crt") }
-
-// renewCertificate puts a new certificate in the place of the operator's.
-func (o *operator) renewCertificate(t *testing.T) {
-	t.Helper()
-	certificate, key, err := cert.GenerateSelfSignedCertKey("127.0.0.1", nil, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	err = errors.Join(
-		os.WriteFile(filepath.Join(o.folder, "tls.key"), key, 0o600),
-		os.WriteFile(o.certificateFile(), certificate, 0o600))
-	if err != nil {
-		t.Fatal(err)
-	}
-}
-
 // metrics asks for the operator's metrics, and trusts nothing but the
 // certificate that is in its folder now.
 func (o *operator) metrics(ctx context.Context, token string) (status int, body string, err error) {
-	certificate, err := os.ReadFile(o.certificateFile())
+	chain, err := os.ReadFile(o.certificate.file())
 	if err != nil {
 		return 0, "", err
 	}
 	roots := x509.NewCertPool()
-	roots.AppendCertsFromPEM(certificate)
+	roots.AppendCertsFromPEM(chain)
 	client := &http.Client{Transport: &http.Transport{
 		TLSClientConfig: &tls.Config{RootCAs: roots, MinVersion: tls.VersionTLS12}, DisableKeepAlives: true,
 	}}
