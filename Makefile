@@ -115,7 +115,7 @@ verify-crds:
 .PHONY: verify-manifests
 verify-manifests:
 	@echo "==> manifests"
-	for dir in default namespaced crd samples monitoring; do $(TOOL) kustomize build config/$$dir >/dev/null; done
+	for dir in default namespaced crd samples monitoring argocd; do $(TOOL) kustomize build config/$$dir >/dev/null; done
 
 # That the chart gives the same as config/, and that an API server takes it, is
 # tested by `make test`.
