@@ -15,11 +15,18 @@ import (
 
 // kubectl runs kubectl as an administrator.
 func kubectl(ctx context.Context, cluster *localcluster.Cluster, input io.Reader, args ...string) error {
+	_, err := kubectlOutput(ctx, cluster, input, args...)
+	return err
+}
+
+// kubectlOutput does the same, and returns what kubectl said on both its outputs.
+func kubectlOutput(ctx context.Context, cluster *localcluster.Cluster, input io.Reader, args ...string) (string, error) {
 	cmd := exec.CommandContext(ctx, cluster.Assets().Kubectl, args...)
 	cmd.Env = cluster.Environ()
 	cmd.Stdin = input
-	if output, err := cmd.CombinedOutput(); err != nil {
-		return fmt.Errorf("kubectl %s: %w: %s", strings.Join(args, " "), err, bytes.TrimSpace(output))
+	output, err := cmd.CombinedOutput()
+	if err != nil {
+		return "", fmt.Errorf("kubectl %s: %w: %s", strings.Join(args, " "), err, bytes.TrimSpace(output))
 	}
-	return nil
+	return string(output), nil
 }

@@ -228,6 +228,11 @@ func (n *Node) stopAll() error {
 
 // stopInit asks the parts inside to end, and kills them if that takes too long.
 func (n *Node) stopInit() error {
+	select {
+	case <-n.ended:
+		return nil // Wait or Start has told why
+	default:
+	}
 	if err := n.init.Process.Signal(syscall.SIGTERM); err != nil && !errors.Is(err, os.ErrProcessDone) {
 		return fmt.Errorf("ending its processes: %w", err)
 	}
@@ -235,6 +240,10 @@ func (n *Node) stopInit() error {
 	defer grace.Stop()
 	select {
 	case <-n.ended:
+		<-n.told
+		if n.failure != "" {
+			return errors.New(n.failure)
+		}
 		return nil
 	case <-grace.C:
 	}

@@ -3,6 +3,7 @@
 package node
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -21,6 +22,9 @@ import (
 // startTimeout bounds a start inside. It is many times what a start takes, for
 // machines under load.
 const startTimeout = 5 * time.Minute
+
+// stateTimeout bounds a look at a cluster that did not start.
+const stateTimeout = 10 * time.Second
 
 // supervisor starts the programs of a node, inside its namespaces, and watches
 // over them.
@@ -45,6 +49,9 @@ func runSupervisor(ctx context.Context, status *os.File) error {
 	if err == nil {
 		report(status, message{Up: s.up()})
 		err = s.wait(ctx)
+	}
+	if ctx.Err() != nil {
+		err = nil // it was told to stop, however far it was
 	}
 	if s.cluster != nil {
 		// In order, so that the audit log is whole. The rest ends with this process.
@@ -142,14 +149,22 @@ func (s *supervisor) waitReady(ctx context.Context) error {
 		{[]string{"--namespace=kube-system", "rollout", "status", "deployment/coredns"}, "DNS is ready"},
 	} {
 		if err := kubectl(ctx, s.cluster, nil, step.args...); err != nil {
-			if cause := context.Cause(ctx); cause != nil {
-				return fmt.Errorf("waiting for the node: %w", cause)
-			}
-			return err
+			return fmt.Errorf("waiting for the node: %w%s", cmp.Or(context.Cause(ctx), err), s.state(ctx))
 		}
 		s.say(step.said)
 	}
 	return nil
+}
+
+// state is what there is in the cluster, for an error message. It outlives ctx.
+func (s *supervisor) state(ctx context.Context) string {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), stateTimeout)
+	defer cancel()
+	output, err := kubectlOutput(ctx, s.cluster, nil, "get", "nodes,pods,events", "--all-namespaces")
+	if err != nil {
+		return "; " + err.Error()
+	}
+	return "; there are:\n" + output
 }
 
 // wait returns nil when ctx ends, and an error when a program does.

@@ -14,7 +14,7 @@ import (
 // cluster, which may have many.
 func NodeName(t testing.TB) string {
 	t.Helper()
-	NeedsOwnNode(t, "what concerns the one node")
+	NeedsOwnNode(t, "breaking a node")
 	nodes, err := Client(t).CoreV1().Nodes().List(t.Context(), metav1.ListOptions{})
 	if err != nil {
 		t.Fatalf("looking for the node: %v", err)
