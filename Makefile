@@ -153,9 +153,10 @@ manifests: ## Generate the CRDs and the operator's roles from markers, and copy 
 	$(TOOL) controller-gen crd paths=./api/... output:crd:dir=config/crd/bases
 	$(TOOL) controller-gen rbac:roleName=bucketoperator-manager-role paths=./internal/... output:rbac:dir=config/rbac
 	sed 's/^kind: ClusterRole$$/kind: Role/' config/rbac/role.yaml >config/namespaced/role/role.yaml
-	mkdir -p $(CHART)/files/crds $(CHART)/files/roles
+	mkdir -p $(CHART)/files/crds $(CHART)/files/roles $(CHART)/files/monitoring
 	cp config/crd/bases/*.yaml $(CHART)/files/crds
 	cp config/rbac/*role.yaml config/rbac/*roles.yaml $(CHART)/files/roles
+	cp config/monitoring/{prometheusrule.yaml,servicemonitor.yaml,dashboard.json} $(CHART)/files/monitoring
 
 .PHONY: build
 build: ## Build the operator into bin/bucketoperator.

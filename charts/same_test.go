@@ -28,6 +28,27 @@ func TestTheChartGivesTheSameAsKustomize(t *testing.T) {
 	}
 }
 
+// The alerts and the dashboard of the chart are those of config/monitoring, which
+// is a component: it is put on top of config/default to be rendered.
+func TestTheChartsMonitoringIsThatOfKustomize(t *testing.T) {
+	t.Parallel()
+	want := kustomize(t, "monitoring")
+	all := render(t, "--set=monitoring.enabled=true")
+	without := render(t)
+	got := objects{}
+	for key, object := range all {
+		if without[key] == nil {
+			got[key] = object
+		}
+	}
+	if diff := cmp.Diff(want.plain(), got.plain()); diff != "" {
+		t.Errorf("config/monitoring (-) and the chart with monitoring.enabled (+):\n%s", diff)
+	}
+	if _, complaints, err := helm(t, "template", "bucketoperator", chart, "--set=monitoring.enabled=true,metrics.enabled=false"); err == nil {
+		t.Errorf("monitoring without metrics was accepted: %s", complaints)
+	}
+}
+
 func TestAReleaseOfAnotherNameHasItsOwnObjects(t *testing.T) {
 	t.Parallel()
 	first := parse(t, mustHelm(t, "template", "bucketoperator", chart, "--namespace=one", "--set=crds.install=false"))
