@@ -27,19 +27,39 @@ type entrance struct {
 func enter(pid int) (*entrance, error) {
 	e := &entrance{calls: make(chan func()), done: make(chan struct{})}
 	result := make(chan error)
-	go func() {
-		// Never unlocked: the thread ends with this function.
-		runtime.LockOSThread()
+	onOwnThread(func() {
 		err := enterThread(pid)
 		result <- err
 		if err == nil {
 			e.serve()
 		}
-	}()
+	})
 	if err := <-result; err != nil {
 		return nil, fmt.Errorf("entering the node's namespaces: %w", err)
 	}
 	return e, nil
+}
+
+// onOwnThread runs the function on a thread that nothing else uses, and that ends
+// with it. That is never the process's first: what others, and /proc/self, see as
+// the namespaces of a process are those of its first thread.
+func onOwnThread(f func()) {
+	go func() {
+		runtime.LockOSThread()
+		if unix.Gettid() != unix.Getpid() {
+			f()
+			return // still locked, and so the thread ends
+		}
+		// As long as this one is locked to the first thread, no other gets it.
+		defer runtime.UnlockOSThread()
+		locked := make(chan struct{})
+		go func() {
+			runtime.LockOSThread()
+			close(locked)
+			f()
+		}()
+		<-locked
+	}()
 }
 
 func enterThread(pid int) error {
