@@ -237,6 +237,7 @@ func (r *run) settle(act Act) {
 	if r.reference != nil && !r.plan.faultless() && !r.plan.strikesIn(r.act(act)) && !act.Teardown {
 		window = breath
 	}
+	begun := time.Now()
 	r.eventually(func(ctx context.Context) string {
 		condition := act.Until
 		if r.goal != nil {
@@ -245,7 +246,7 @@ func (r *run) settle(act Act) {
 		why := condition(r)
 		readsCount := !r.clocked(act)
 		resting := r.gate.quiet(window, readsCount)
-		if r.gate.stale.frozen() && r.gate.still(frozenWindow, readsCount) {
+		if r.gate.stale.frozen() && (r.gate.still(frozenWindow, readsCount) || time.Since(begun) > frozenMost) {
 			r.gate.stale.thaw()
 			return "thawed"
 		}
@@ -284,6 +285,11 @@ func (r *run) clocked(act Act) bool {
 // frozenWindow is how long an operator with a frozen informer has to be at rest
 // before the informer goes on.
 const frozenWindow = 120 * time.Millisecond
+
+// frozenMost is how long an informer is frozen at most: an operator that resyncs
+// all the time tries a write that its cache is too old for each time, and never
+// comes to rest before.
+const frozenMost = 10 * time.Second
 
 func (r *run) act(act Act) int {
 	for i := range r.scenario.Acts {
