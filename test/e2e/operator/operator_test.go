@@ -7,6 +7,7 @@ import (
 	"context"
 	"fmt"
 	"testing"
+	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -21,13 +22,15 @@ import (
 type suite struct {
 	client   client.Client
 	provider *installation.Provider
+	begun    time.Time // what was asked before was another installation's
 }
 
 // TestOperator installs the operator once. The parts do not run in parallel:
 // some of them harm the leader, and the last looks back on all.
 func TestOperator(t *testing.T) {
+	begun := time.Now()
 	installation.Install(t)
-	s := &suite{client: installation.Client(t), provider: installation.StartProvider(t, "--activate-after=1s")}
+	s := &suite{begun: begun, client: installation.Client(t), provider: installation.StartProvider(t, "--activate-after=1s")}
 	t.Run("its namespace takes restricted pods only", s.restricted)
 	t.Run("a bucket lives its life", s.life)
 	t.Run("what a bucket owns is mended", s.children)
