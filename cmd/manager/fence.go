@@ -33,9 +33,9 @@ func (f fenced) RoundTrip(request *http.Request) (*http.Response, error) {
 	return f.next.RoundTrip(request)
 }
 
-// stale tells whether this process leads, as far as it knows, but has not
-// renewed the lease for so long that another may.
+// stale tells whether this process led and another may by now: it has given the
+// lease back, or has not renewed it for so long.
 func (l *lease) stale() bool {
 	renewed := l.renewed.Load()
-	return renewed != nil && l.clock.Since(*renewed) >= l.deadline
+	return l.ended.Load() || renewed != nil && l.clock.Since(*renewed) >= l.deadline
 }

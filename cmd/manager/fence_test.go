@@ -63,6 +63,29 @@ func TestALeaderThatCouldNotRenewChangesNothingMore(t *testing.T) {
 	}
 }
 
+func TestALeaseThatAnotherMayHoldIsNotReleasedAndTheFenceStays(t *testing.T) {
+	t.Parallel()
+	mine := resourcelock.LeaderElectionRecord{HolderIdentity: "me"}
+	for name, late := range map[string]time.Duration{"in time": 0, "too late": 5 * time.Second} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			clock := clocktesting.NewFakePassiveClock(time.Unix(1, 0))
+			l := &lease{Interface: &stubLock{}, clock: clock, deadline: 5 * time.Second}
+			if err := l.Update(t.Context(), mine); err != nil {
+				t.Fatal(err)
+			}
+			clock.SetTime(clock.Now().Add(late))
+			err := l.Update(t.Context(), resourcelock.LeaderElectionRecord{})
+			if refused := err != nil; refused != (late > 0) {
+				t.Errorf("the release ended with %v", err)
+			}
+			if !l.stale() {
+				t.Error("after the release the fence is open")
+			}
+		})
+	}
+}
+
 func TestWithoutLeaderElectionThereIsNoFence(t *testing.T) {
 	t.Parallel()
 	if got := (*lease)(nil).fence(http.DefaultTransport); got != http.DefaultTransport {

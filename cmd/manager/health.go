@@ -28,6 +28,9 @@ type lease struct {
 	// deadline is when another may lead, see fence.
 	deadline time.Duration
 	renewed  atomic.Pointer[time.Time] // nil while another, or nobody, holds it
+	// ended is that this process held the lease and gave it back: for good, as a
+	// manager that has led does not lead again.
+	ended atomic.Bool
 }
 
 // Create makes the lease.
@@ -36,9 +39,14 @@ func (l *lease) Create(ctx context.Context, record resourcelock.LeaderElectionRe
 	return l.note(begun, record, l.Interface.Create(ctx, record))
 }
 
-// Update takes, renews or releases the lease.
+// Update takes, renews or releases the lease. A lease that another may hold by
+// now is not released: leader election reads its newest version before, and would
+// release a successor's.
 func (l *lease) Update(ctx context.Context, record resourcelock.LeaderElectionRecord) error {
 	begun := l.clock.Now()
+	if record.HolderIdentity != l.Identity() && l.stale() {
+		return fmt.Errorf("the lease %s is not released: it was not renewed in time, another may hold it", leaseName)
+	}
 	return l.note(begun, record, l.Interface.Update(ctx, record))
 }
 
@@ -49,7 +57,9 @@ func (l *lease) note(begun time.Time, record resourcelock.LeaderElectionRecord, 
 	case record.HolderIdentity == l.Identity():
 		l.renewed.Store(&begun)
 	default:
-		l.renewed.Store(nil)
+		if l.renewed.Swap(nil) != nil {
+			l.ended.Store(true)
+		}
 	}
 	return err
 }

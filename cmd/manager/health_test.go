@@ -30,7 +30,7 @@ func TestLeaseIsUnhealthyOnlyWhileHeldAndOverdue(t *testing.T) {
 	mine := resourcelock.LeaderElectionRecord{HolderIdentity: "me"}
 	clock := clocktesting.NewFakePassiveClock(time.Now())
 	lock := &stubLock{}
-	l := &lease{Interface: lock, clock: clock, overdue: 14 * time.Second}
+	l := &lease{Interface: lock, clock: clock, overdue: 14 * time.Second, deadline: 5 * time.Second}
 	pass := func(d time.Duration) { clock.SetTime(clock.Now().Add(d)) }
 	expect := func(healthy bool, when string) {
 		t.Helper()
@@ -59,8 +59,10 @@ func TestLeaseIsUnhealthyOnlyWhileHeldAndOverdue(t *testing.T) {
 	expect(false, "a renewal that failed")
 
 	lock.err = nil
-	if err := l.Update(t.Context(), resourcelock.LeaderElectionRecord{}); err != nil {
-		t.Fatal(err)
+	for _, record := range []resourcelock.LeaderElectionRecord{mine, {}} {
+		if err := l.Update(t.Context(), record); err != nil {
+			t.Fatal(err)
+		}
 	}
 	expect(true, "given back")
 }
