@@ -160,6 +160,7 @@ func (g *Governor) Retarget(endpoint string, credentials map[string][]byte) {
 		g.target = target
 		g.circuit.reached()
 		g.quiet = time.Time{}
+		g.window = firstWindow
 	}
 }
 

@@ -82,7 +82,7 @@ func idAt(bucket *storagev1.StorageBucket) []string {
 
 // SharersOf are the other StorageBuckets that the same configuration, or the
 // operator's default endpoint, has given the same id, less those that are being
-// deleted. They are shared with the cache: read only.
+// deleted together with their bucket. They are shared with the cache: read only.
 func SharersOf(ctx context.Context, reader client.Reader, bucket *storagev1.StorageBucket) ([]storagev1.StorageBucket, error) {
 	key := idAt(bucket)
 	if key == nil {
@@ -98,7 +98,8 @@ func SharersOf(ctx context.Context, reader client.Reader, bucket *storagev1.Stor
 	}
 	var others []storagev1.StorageBucket
 	for _, other := range list.Items {
-		if other.UID != bucket.UID && other.DeletionTimestamp.IsZero() {
+		leaves := !other.DeletionTimestamp.IsZero() && other.Spec.DeletionPolicy != storagev1.DeletionPolicyRetain
+		if other.UID != bucket.UID && !leaves {
 			others = append(others, other)
 		}
 	}

@@ -140,14 +140,15 @@ func (r *run) openAttempt(ctx context.Context, client provider.Client, known att
 
 // refused notes that a create call made nothing, if that is certain: nothing
 // had been made before, and this call was refused; or the very call that was
-// in doubt was refused by the provider's own judgement.
+// in doubt was refused by the provider's own judgement. A conflict is no such
+// judgement: it may be about the first call, however long that takes.
 func (r *run) refused(err error, known attempt, through storagev1.ObservedProvider) {
 	status, e := &r.bucket.Status, provider.AsError(err)
 	if brief(e) {
 		return // not worth a write: in doubt, the next pass finds out
 	}
 	status.Provider, status.Endpoint = through, r.target.Endpoint
-	if known == attemptInDoubt && e.Reason != provider.ReasonSpecRefused || !e.Refused {
+	if known == attemptInDoubt && (e.Reason != provider.ReasonSpecRefused || e.Conflict) || !e.Refused {
 		return
 	}
 	status.CreateOutcome = storagev1.CreateOutcomeRefused

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -55,7 +56,7 @@ func (r *run) resize(ctx context.Context, client provider.Client) error {
 	case status.SizeGB == size:
 		r.pass.Note(storagev1.ConditionSizeApplied, metav1.ConditionTrue, storagev1.ReasonApplied, "")
 		return nil
-	case status.SizeGB > size: // no bucket that grows to a size passes through a larger one
+	case status.SizeGB > size && r.knownSizeGB < size: // what grows to a size passes through no larger one
 		r.noteOtherSize()
 		return nil
 	}
@@ -64,7 +65,7 @@ func (r *run) resize(ctx context.Context, client provider.Client) error {
 
 // awaitSize waits for a size that the provider has agreed to.
 func (r *run) awaitSize() error {
-	since := makingSince(r.bucket, r.pass.Now())
+	since := r.resizingSince()
 	if since >= r.patience() {
 		r.noteOtherSize()
 		return nil
@@ -72,6 +73,15 @@ func (r *run) awaitSize() error {
 	r.pass.Note(storagev1.ConditionSizeApplied, metav1.ConditionUnknown, storagev1.ReasonResizing,
 		"the bucket does not have spec.sizeGB %d yet", r.bucket.Spec.SizeGB)
 	return engine.Wait(r.pollDelay(since), storagev1.ReasonResizing, "the provider is resizing bucket %s", r.bucket.Status.ID)
+}
+
+// resizingSince is how long the provider has had for the size that it agreed to.
+func (r *run) resizingSince() time.Duration {
+	if !r.sizeNoted(storagev1.ReasonResizing) {
+		return 0
+	}
+	c := meta.FindStatusCondition(r.bucket.Status.Conditions, storagev1.ConditionSizeApplied)
+	return r.pass.Now().Sub(c.LastTransitionTime.Time)
 }
 
 // noteSize tells whether the bucket has the size of the spec, where that needs

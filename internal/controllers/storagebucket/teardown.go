@@ -83,6 +83,8 @@ func (r *run) recoverID(ctx context.Context, client provider.Client) (gone bool,
 	switch {
 	case r.mayBeAtWork(err, leaving):
 		return false, r.askAgain(leaving, err)
+	case err != nil && provider.AsError(err).Conflict:
+		return false, r.failed(err) // tells nothing of whether there is a bucket
 	case err != nil && provider.AsError(err).Reason == provider.ReasonSpecRefused:
 		return true, nil // the same call is refused now, so it was refused before
 	case err != nil:

@@ -313,15 +313,23 @@ func TestAConflictOnARepeatedCreateCallIsNotARefusal(t *testing.T) {
 	}
 }
 
-func TestAConflictThatLastsIsARefusal(t *testing.T) {
+// TestAConflictThatLastsIsToldAndProvesNothing: the bucket may exist all the same.
+func TestAConflictThatLastsIsToldAndProvesNothing(t *testing.T) {
 	t.Parallel()
 	w := operatortest.NewWorld(t, mockprovider.Options{})
 	faults := w.Provider.Faults()
-	faults.Add(mockprovider.Rule{Operation: mockprovider.Create, Times: 1, Fault: mockprovider.Fault{Drop: true}})
-	faults.Add(mockprovider.Rule{Operation: mockprovider.Create, Fault: mockprovider.Fault{Status: http.StatusConflict}})
+	faults.Add(mockprovider.Rule{Operation: mockprovider.Create, Times: 1, Fault: mockprovider.Fault{AfterWork: true, Drop: true}})
+	atWork := faults.Add(mockprovider.Rule{Operation: mockprovider.Create, Fault: mockprovider.Fault{Status: http.StatusConflict}})
 	w.Start(t, operatortest.Settings{DefaultEndpoint: w.URL, Poll: controllers.Bounds{Min: 20 * time.Millisecond, Max: 100 * time.Millisecond}})
 	w.Create(t, newBucket("photos"))
 	waitCondition(t, w, "photos", "Stalled", metav1.ConditionTrue, "SpecRefused")
 	remove(t, w, newBucket("photos"))
+	waitCondition(t, w, "photos", "DeletionBlocked", metav1.ConditionTrue, "SpecRefused")
+	atWork.Remove()
+	// Stalled deletions go on when something changes, or at the resync.
+	operatortest.Modify(t, w, "photos", newBucket(""), func(b *storagev1.StorageBucket) { b.Spec.SizeGB = 200 })
 	waitGone(t, w, newBucket("photos"))
+	if left := w.Provider.Buckets(); len(left) != 0 {
+		t.Errorf("the provider still has %v", left)
+	}
 }
