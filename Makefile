@@ -188,6 +188,8 @@ deploy: ## Install the CRDs and the operator. IMG=... names another image.
 .PHONY: undeploy
 undeploy: ## Remove the operator; refused while custom resources exist. The CRDs stay.
 	hack/no-objects.sh "$(KUBECTL)"
+	@# Before its rights, or it could not end its work and give back the lease.
+	$(KUBECTL) delete deployment bucketoperator-controller-manager --namespace=bucketoperator-system --ignore-not-found --cascade=foreground
 	$(TOOL) kustomize build config/default | \
 		$(KUBECTL) delete --ignore-not-found -l 'app.kubernetes.io/component!=crd' -f -
 

@@ -6,6 +6,7 @@ import (
 	"os/exec"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
@@ -14,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	storagev1 "avalonhosting.example/bucketoperator/api/storage/v1"
+	"avalonhosting.example/bucketoperator/test/e2e/audit"
 	"avalonhosting.example/bucketoperator/test/e2e/installation"
 )
 
@@ -69,7 +71,7 @@ func script(t *testing.T, page, heading string) string {
 }
 
 func TestAnUninstallInTheDocumentedOrderLeavesNothing(t *testing.T) {
-	before := inventory(t)
+	before, begun := inventory(t), time.Now()
 	installation.Install(t)
 	s := makeStates(t)
 	if output, err := try(t, "make undeploy"); err == nil || !strings.Contains(output, active) {
@@ -82,6 +84,9 @@ func TestAnUninstallInTheDocumentedOrderLeavesNothing(t *testing.T) {
 	runs(t, "make undeploy uninstall")
 
 	s.expectInventory(t, before)
+	for _, r := range audit.Denied(installation.Requests(t, begun), installation.User) {
+		t.Errorf("the operator lost its rights while it was at work: %s", r)
+	}
 	for _, p := range []*installation.Provider{s.provider, s.slow, s.minimal} {
 		if left, err := p.Buckets(t.Context()); err != nil || len(left) > 0 {
 			t.Errorf("a provider still has %v (%v)", left, err)

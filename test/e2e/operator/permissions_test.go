@@ -1,7 +1,6 @@
 package operator_test
 
 import (
-	"os"
 	"slices"
 	"testing"
 
@@ -10,11 +9,7 @@ import (
 
 	"avalonhosting.example/bucketoperator/test/e2e/audit"
 	"avalonhosting.example/bucketoperator/test/e2e/installation"
-	"avalonhosting.example/bucketoperator/test/e2e/testnode"
 )
-
-// auditLogEnv names the API server's audit log of the whole run.
-const auditLogEnv = "BUCKETOPERATOR_E2E_AUDIT_LOG"
 
 const (
 	// Caches ask for a stream that begins with what there is; the API server of
@@ -36,25 +31,10 @@ var unusedFor = map[string]string{
 	"bucketoperator-manager-role: delete services":                                          "a Service that cannot be edited back is made again: what does so takes two edits that the operator is quick enough to come between",
 }
 
-func requests(t *testing.T) []audit.Request {
-	t.Helper()
-	testnode.NeedsOwnNode(t, "reading the audit log")
-	log, err := os.Open(os.Getenv(auditLogEnv))
-	if err != nil {
-		t.Fatalf("%s names the audit log: %v", auditLogEnv, err)
-	}
-	defer log.Close()
-	all, err := audit.Read(log)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return all
-}
-
 // permissions compares what the operator was granted with what it asked for in
 // the whole run.
 func (s *suite) permissions(t *testing.T) {
-	all := slices.DeleteFunc(requests(t), func(r audit.Request) bool { return r.Received.Before(s.begun) })
+	all := installation.Requests(t, s.begun)
 	for _, r := range audit.Denied(all, installation.User) {
 		t.Errorf("forbidden: %s", r)
 	}
