@@ -46,6 +46,12 @@ func Main(m *testing.M) {
 	}
 	config.QPS = -1 // the API server has limits of its own
 	current = config
+	if !own() {
+		if err := refuseUsed(config); err != nil {
+			fmt.Fprintln(os.Stderr, "testnode:", err)
+			os.Exit(1)
+		}
+	}
 	os.Exit(m.Run())
 }
 
