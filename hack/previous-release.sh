@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # Makes what the rehearsal of an upgrade begins with: the image and the manifests
 # of the last release, FOLDER/previous.tar and FOLDER/previous.yaml, built from
-# the revision that the CRDs are compared with. Where git does not have that, as
-# in a shallow clone, it says so and makes nothing.
+# the revision that the CRDs are compared with. Where neither the clone nor its
+# origin has that, it says so and makes nothing.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 folder=${1:?usage: hack/previous-release.sh FOLDER}
@@ -12,6 +12,7 @@ image=registry.example.com/bucketoperator
 
 revision=$(awk '!/^#/ && NF { print $1; exit }' hack/crdcompat/baseline/REVISION)
 rm -f "$folder/previous.tar" "$folder/previous.yaml"
+git cat-file -e "$revision^{commit}" 2>/dev/null || git fetch --quiet --depth=1 origin "$revision" 2>/dev/null || true
 if ! git cat-file -e "$revision^{commit}" 2>/dev/null; then
 	echo "The last release, $revision, is not in this clone: its upgrade is not rehearsed. git fetch --unshallow brings it."
 	exit 0

@@ -17,7 +17,7 @@ type project struct {
 func newProject(t *testing.T) project {
 	t.Helper()
 	if _, err := exec.LookPath("git"); err != nil {
-		t.Skipf("this tests what is compared with git: %v", err)
+		t.Fatalf("the project needs git: %v", err)
 	}
 	root := t.TempDir()
 	p := project{t: t, baseline: baseline{root: root, folder: filepath.Join(root, "hack", "crdcompat", "baseline")}}

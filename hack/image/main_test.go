@@ -31,7 +31,7 @@ const (
 func makeImage(t *testing.T) string {
 	t.Helper()
 	if _, err := exec.LookPath("make"); err != nil {
-		t.Skipf("this tests `make image`: %v", err)
+		t.Fatalf("the project needs make: %v", err)
 	}
 	root, err := localcluster.ModuleRoot()
 	if err != nil {
