@@ -113,7 +113,7 @@ var mutants = []mutant{
 			engineDir + "conditions.go",
 			"		e := s.reportStep(r)\n", "		e := s.reportStep(r)\n\t\tif mutated && r.step.Concurrent {\n\t\t\te = nil\n\t\t}\n",
 		}},
-		[]string{"default-endpoint/error/POST_secrets/photos-access#1"},
+		[]string{"foreign/none"},
 	},
 	{
 		"what happens to a child goes unseen",
