@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 
 	storagev1 "avalonhosting.example/bucketoperator/api/storage/v1"
 	"avalonhosting.example/bucketoperator/internal/controllers/index"
@@ -13,14 +14,14 @@ import (
 )
 
 // confirmSoleOwner fails when the provider, against the protocol, has given the
-// same bucket to an older StorageBucket, too.
+// same bucket to another StorageBucket before.
 func (r *run) confirmSoleOwner(ctx context.Context) error {
 	sharers, err := index.SharersOf(ctx, r.Client, r.bucket)
 	if err != nil {
 		return err
 	}
 	for i := range sharers {
-		if olderThan(&sharers[i], r.bucket) {
+		if before(&sharers[i], r.bucket) {
 			r.bucket.Status.Phase = storagev1.BucketPhaseFailed
 			return engine.Invalid(storagev1.ReasonIDConflict, fmt.Errorf(
 				"the provider gave bucket %s to %s first: delete this object, the bucket stays; and have the provider mended",
@@ -49,6 +50,15 @@ func (r *run) nameOf(other *storagev1.StorageBucket) string {
 	return "StorageBucket " + other.Name
 }
 
-func olderThan(a, b *storagev1.StorageBucket) bool {
+// before tells whether a has the better claim to a bucket that b has, too: the
+// one that serves it already, else the older.
+func before(a, b *storagev1.StorageBucket) bool {
+	if serves := provisioned(a); serves != provisioned(b) {
+		return serves
+	}
 	return cmp.Or(a.CreationTimestamp.Compare(b.CreationTimestamp.Time), cmp.Compare(a.UID, b.UID)) < 0
+}
+
+func provisioned(bucket *storagev1.StorageBucket) bool {
+	return meta.IsStatusConditionTrue(bucket.Status.Conditions, storagev1.ConditionProvisioned)
 }
