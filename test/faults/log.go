@@ -1,6 +1,7 @@
 package faults
 
 import (
+	"fmt"
 	"strings"
 	"sync"
 
@@ -36,6 +37,27 @@ func (b *logBook) all() []string {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return append([]string{}, b.lines...)
+}
+
+func (b *logBook) length() int {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return len(b.lines)
+}
+
+// passed tells whether a line from the given one on reports the end of a pass
+// over the object, as controller-runtime does if it may be talkative.
+func (b *logBook) passed(since int, kind, name string) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	of := fmt.Sprintf(`%q:{"name":%q`, kind, name)
+	for _, line := range b.lines[since:] {
+		ended := strings.Contains(line, `"msg":"Reconcile `) || strings.Contains(line, `"msg":"Reconciler error"`)
+		if ended && strings.Contains(line, of) {
+			return true
+		}
+	}
+	return false
 }
 
 // errors are the lines that report an error.

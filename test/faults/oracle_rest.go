@@ -57,8 +57,18 @@ func (r *run) checkRest(act Act) {
 		return // only the teardown is left
 	}
 	r.resync = resync
+	r.operator.Stop(r.t)
+	begun := r.log.length()
 	r.restart()
+	// A first pass that comes after the next act would do for the event of that act.
 	r.eventually(func(context.Context) string {
+		for resource, kind := range map[string]string{kindBucket: "StorageBucket", kindConfig: "BucketProviderConfig"} {
+			for name := range r.recorder.all(resource) {
+				if !r.log.passed(begun, kind, name) {
+					return fmt.Sprintf("no pass over %s %s since the start", kind, name)
+				}
+			}
+		}
 		if !r.gate.quiet(breath, r.resync == 0) {
 			return "not at rest"
 		}
