@@ -53,6 +53,8 @@ type Call struct {
 	Key string `json:"key,omitempty"`
 	// Path is the URL's path.
 	Path string `json:"path"`
+	// Caller is the address, without the port, that it came from.
+	Caller string `json:"caller"`
 	// Account is whose call it was.
 	Account string `json:"account,omitempty"`
 	// Authorized is whether the call had a right to be made.

@@ -290,18 +290,19 @@ func TestCallsAreRemembered(t *testing.T) {
 	type call struct {
 		Operation  mockprovider.Operation
 		ID, Key    string
+		Caller     string
 		Authorized bool
 		Outcome    mockprovider.Outcome
 		Status     int
 	}
 	var got []call
 	for _, c := range p.Calls() {
-		got = append(got, call{c.Operation, c.ID, c.Key, c.Authorized, c.Outcome, c.Status})
+		got = append(got, call{c.Operation, c.ID, c.Key, c.Caller, c.Authorized, c.Outcome, c.Status})
 	}
 	want := []call{
-		{mockprovider.Create, id, "key-1", true, mockprovider.Created, 201},
-		{mockprovider.Get, id, "", false, mockprovider.Nothing, 401},
-		{mockprovider.Delete, id, "", true, mockprovider.Deleted, 204},
+		{mockprovider.Create, id, "key-1", "192.0.2.1", true, mockprovider.Created, 201},
+		{mockprovider.Get, id, "", "192.0.2.1", false, mockprovider.Nothing, 401},
+		{mockprovider.Delete, id, "", "192.0.2.1", true, mockprovider.Deleted, 204},
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("calls (-want +got):\n%s", diff)

@@ -4,6 +4,7 @@ import (
 	"crypto/subtle"
 	"encoding/json"
 	"io"
+	"net"
 	"net/http"
 	"strings"
 	"time"
@@ -59,8 +60,9 @@ func (p *Provider) call(operation Operation, work func(r *http.Request, account 
 		body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBody))
 		account, authorized := p.authorize(r)
 		fault, faulted := p.faults.next(operation, r.URL.Path, key)
+		caller, _, _ := net.SplitHostPort(r.RemoteAddr) // of the listener's making
 		call := p.calls.add(Call{
-			Operation: operation, ID: r.PathValue("id"), Key: key, Path: r.URL.Path, Account: account,
+			Operation: operation, ID: r.PathValue("id"), Key: key, Path: r.URL.Path, Caller: caller, Account: account,
 			Authorized: authorized, Outcome: Nothing, Faulted: faulted, At: p.clock.Now(),
 		})
 		p.wait(r, p.options.Latency+fault.Latency)

@@ -5,7 +5,9 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
+	"slices"
 	"testing"
+	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -106,7 +108,8 @@ type Bucket struct {
 // Buckets are all that the provider has.
 func (p *Provider) Buckets(ctx context.Context) ([]Bucket, error) {
 	var buckets []Bucket
-	return buckets, p.ask(ctx, p.client.Get(), "buckets", "", &buckets)
+	err := p.ask(ctx, p.client.Get(), "buckets", "", &buckets)
+	return buckets, err
 }
 
 // Calls are how many calls of each operation the provider got.
@@ -114,7 +117,25 @@ func (p *Provider) Calls(ctx context.Context) (map[string]int, error) {
 	var answer struct {
 		Counts map[string]int `json:"counts"`
 	}
-	return answer.Counts, p.ask(ctx, p.client.Get(), "calls", "", &answer)
+	err := p.ask(ctx, p.client.Get(), "calls", "", &answer)
+	return answer.Counts, err
+}
+
+// Call is a call as the provider has got it.
+type Call struct {
+	Operation string    `json:"operation"`
+	Key       string    `json:"key"`
+	Caller    string    `json:"caller"`
+	At        time.Time `json:"at"`
+}
+
+// CallsFrom are the latest calls from an address, such as a pod's.
+func (p *Provider) CallsFrom(ctx context.Context, address string) ([]Call, error) {
+	var answer struct {
+		Calls []Call `json:"calls"`
+	}
+	err := p.ask(ctx, p.client.Get(), "calls", "", &answer)
+	return slices.DeleteFunc(answer.Calls, func(c Call) bool { return c.Caller != address }), err
 }
 
 // Fail makes calls fail, by the rules of docs/http-provider.md, until Heal.

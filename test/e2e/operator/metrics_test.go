@@ -25,17 +25,7 @@ import (
 func (s *suite) metrics(t *testing.T) {
 	testnode.NeedsOwnNode(t, "reaching a Service from the test")
 	namespace := testnode.Namespace(t)
-	s.create(t, namespace,
-		&corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: "prometheus"}},
-		&corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: "nobody"}},
-	)
-	binding := &rbacv1.ClusterRoleBinding{
-		ObjectMeta: metav1.ObjectMeta{Name: namespace + "-metrics"},
-		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "bucketoperator-metrics-reader"},
-		Subjects:   []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: namespace, Name: "prometheus"}},
-	}
-	s.create(t, "", binding)
-	t.Cleanup(func() { _ = s.client.Delete(context.Background(), binding) }) // the test's context is over
+	s.create(t, namespace, &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: "nobody"}})
 
 	service := &corev1.Service{}
 	name := client.ObjectKey{Namespace: installation.Namespace, Name: "bucketoperator-controller-manager-metrics-service"}
@@ -44,9 +34,9 @@ func (s *suite) metrics(t *testing.T) {
 	}
 	url := fmt.Sprintf("https://%s:%d/metrics", service.Spec.ClusterIP, service.Spec.Ports[0].Port)
 	for token, want := range map[string]int{
-		s.token(t, namespace, "prometheus"): http.StatusOK,
-		s.token(t, namespace, "nobody"):     http.StatusForbidden,
-		"":                                  http.StatusUnauthorized,
+		s.metricsReader(t, namespace):   http.StatusOK,
+		s.token(t, namespace, "nobody"): http.StatusForbidden,
+		"":                              http.StatusUnauthorized,
 	} {
 		testnode.Eventually(t, fmt.Sprintf("the answer is %d", want), func(ctx context.Context) error {
 			code, body, err := get(ctx, url, token)
@@ -66,6 +56,20 @@ func (s *suite) metrics(t *testing.T) {
 			t.Error("metrics are served without TLS")
 		}
 	}
+}
+
+// metricsReader is the token of an account that may read the metrics.
+func (s *suite) metricsReader(t *testing.T, namespace string) string {
+	t.Helper()
+	s.create(t, namespace, &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: "prometheus"}})
+	binding := &rbacv1.ClusterRoleBinding{
+		ObjectMeta: metav1.ObjectMeta{Name: namespace + "-metrics"},
+		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "bucketoperator-metrics-reader"},
+		Subjects:   []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: namespace, Name: "prometheus"}},
+	}
+	s.create(t, "", binding)
+	t.Cleanup(func() { _ = s.client.Delete(context.Background(), binding) }) // the test's context is over
+	return s.token(t, namespace, "prometheus")
 }
 
 func (s *suite) token(t *testing.T, namespace, account string) string {

@@ -34,10 +34,12 @@ func TestOperator(t *testing.T) {
 	t.Run("its namespace takes restricted pods only", s.restricted)
 	t.Run("a bucket lives its life", s.life)
 	t.Run("what a bucket owns is mended", s.children)
+	t.Run("what was done while it was away is mended", s.away)
 	t.Run("metrics are for those who may read them", s.metrics)
 	t.Run("the leader is killed in the middle of its work", s.leaderKilled)
 	t.Run("the leader is paused for longer than its lease", s.leaderPaused)
 	t.Run("the leader is told to go", s.leaderDrained)
+	t.Run("a provider's key is seen nowhere", s.canary)
 	t.Run("its permissions are exact", s.permissions)
 }
 

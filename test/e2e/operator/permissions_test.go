@@ -11,24 +11,10 @@ import (
 	"avalonhosting.example/bucketoperator/test/e2e/installation"
 )
 
-const (
-	// Caches ask for a stream that begins with what there is; the API server of
-	// this run serves it.
-	streamed = "API servers that stream no lists are asked for lists"
-	seldom   = "it depends on the time whether a run needs it"
-)
-
 // unusedFor are grants that a run may not be in need of, with the reason why the
 // operator has them.
 var unusedFor = map[string]string{
-	"bucketoperator-manager-role: list bucketproviderconfigs.storage.avalonhosting.example": streamed,
-	"bucketoperator-manager-role: list endpointslices.discovery.k8s.io":                     streamed,
-	"bucketoperator-manager-role: list secrets":                                             streamed,
-	"bucketoperator-manager-role: list services":                                            streamed,
-	"bucketoperator-manager-role: list storagebuckets.storage.avalonhosting.example":        streamed,
-	"bucketoperator-manager-role: patch events.events.k8s.io":                               "an event that comes again soon becomes a series; " + seldom,
-	"bucketoperator-manager-role: get endpointslices.discovery.k8s.io":                      "one that was made a moment ago, or is somebody else's, is read before it is judged; " + seldom,
-	"bucketoperator-manager-role: delete services":                                          "a Service that cannot be edited back is made again: what does so takes two edits that the operator is quick enough to come between",
+	"bucketoperator-manager-role: patch events.events.k8s.io": "an event that comes again soon becomes a series: it depends on the time whether a run needs it",
 }
 
 // permissions compares what the operator was granted with what it asked for in

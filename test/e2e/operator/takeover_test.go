@@ -96,15 +96,30 @@ func (s *suite) leaderPaused(t *testing.T) {
 	installation.WaitAvailable(t, installation.Namespace, installation.Deployment)
 
 	// Its next life may work again, but only as the leader.
+	next := s.nextLife(t, leader)
 	worked := false
 	for _, r := range installation.Requests(t, s.begun) {
 		worked = worked || r.Pod == leader.Name && r.Writes() && r.Resource != "leases" && r.Received.Before(paused)
-		if r.Pod == leader.Name && r.Writes() && r.Resource != "leases" && r.Received.After(resumed) && r.Received.Before(s.nextLife(t, leader)) {
+		if r.Pod == leader.Name && r.Writes() && r.Resource != "leases" && r.Received.After(resumed) && r.Received.Before(next) {
 			t.Errorf("after its pause the former leader sent %s", r)
 		}
 	}
 	if !worked {
 		t.Errorf("the audit log has no write of pod %s from before its pause: it cannot tell of those after", leader.Name)
+	}
+	calls, err := s.provider.CallsFrom(t.Context(), leader.Status.PodIP)
+	if err != nil {
+		t.Fatal(err)
+	}
+	called := false
+	for _, c := range calls {
+		called = called || c.At.Before(paused)
+		if c.At.After(resumed) && c.At.Before(next) {
+			t.Errorf("after its pause the former leader called the provider: %+v", c)
+		}
+	}
+	if !called {
+		t.Errorf("the provider knows of no call of pod %s from before its pause: it cannot tell of those after", leader.Name)
 	}
 }
 
