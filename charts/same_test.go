@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
 // The manifests in config/ are the source; the chart is another way to them.
@@ -46,6 +47,35 @@ func TestTheChartsMonitoringIsThatOfKustomize(t *testing.T) {
 	}
 	if _, complaints, err := helm(t, "template", "bucketoperator", chart, "--set=monitoring.enabled=true,metrics.enabled=false"); err == nil {
 		t.Errorf("monitoring without metrics was accepted: %s", complaints)
+	}
+}
+
+func TestMonitoringTakesLabelsAndACertificateToTrust(t *testing.T) {
+	t.Parallel()
+	all := render(t, "--set=monitoring.enabled=true,monitoring.labels.release=prometheus,monitoring.tlsConfig.serverName=metrics.example")
+	without, labelled := render(t), 0
+	for key, object := range all {
+		if without[key] != nil {
+			continue
+		}
+		labelled++
+		if object.GetLabels()["release"] != "prometheus" || object.GetLabels()["app.kubernetes.io/component"] != "monitoring" {
+			t.Errorf("%s has the labels %v", key, object.GetLabels())
+		}
+		if object.GetKind() != "ServiceMonitor" {
+			continue
+		}
+		endpoints, _, err := unstructured.NestedSlice(object.Object, "spec", "endpoints")
+		if err != nil {
+			t.Fatal(err)
+		}
+		want := map[string]any{"serverName": "metrics.example"}
+		if diff := cmp.Diff(want, endpoints[0].(map[string]any)["tlsConfig"]); diff != "" {
+			t.Errorf("tlsConfig (-want +got):\n%s", diff)
+		}
+	}
+	if labelled != 3 {
+		t.Errorf("monitoring adds %d objects, want 3", labelled)
 	}
 }
 
