@@ -11,21 +11,31 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 made=$PWD/bin/e2e
 
-# Chainsaw is built with the newest Go that it knows, see tools/chainsaw/go.mod.
-echo "==> e2e: Chainsaw, which runs the stories: built from source the first time, about 4 minutes on 2 cores"
-GOTOOLCHAIN=go1.25.5 go build -C tools/chainsaw -o "$made/chainsaw" github.com/kyverno/chainsaw
-export CHAINSAW=$made/chainsaw
-
 case "${CLUSTER:-}" in
 "") ;;
 existing)
-	BUCKETOPERATOR_E2E_CLUSTER=existing exec go test -count=1 -p=1 "$@" ./test/e2e/...
+	# A cluster pulls its images, so they must be where it can.
+	for name in IMG PROVIDER_IMG; do
+		if [[ -z ${!name:-} || ${!name} == registry.example.com/* ]]; then
+			echo "e2e: $name is '${!name:-}': with CLUSTER=existing, set it to an image that the cluster can pull" >&2
+			exit 2
+		fi
+	done
 	;;
 *)
 	echo "e2e: CLUSTER is '$CLUSTER': leave it out for a node of its own, or set it to 'existing'" >&2
 	exit 2
 	;;
 esac
+
+# Chainsaw is built with the newest Go that it knows, see tools/chainsaw/go.mod.
+echo "==> e2e: Chainsaw, which runs the stories: built from source the first time, about 4 minutes on 2 cores"
+GOTOOLCHAIN=go1.25.5 go build -C tools/chainsaw -o "$made/chainsaw" github.com/kyverno/chainsaw
+export CHAINSAW=$made/chainsaw
+
+if [[ -n ${CLUSTER:-} ]]; then
+	BUCKETOPERATOR_E2E_CLUSTER=existing exec go test -count=1 -p=1 "$@" ./test/e2e/...
+fi
 
 echo "==> e2e: the node's programs: built from source the first time, about 15 minutes on 2 cores"
 go build -o bin/tool/localcluster ./cmd/localcluster
