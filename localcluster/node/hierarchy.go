@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"github.com/prometheus/procfs"
+	"golang.org/x/sys/unix"
 )
 
 // hierarchy is a mounted cgroup file system. A machine with cgroup v1 has one
@@ -112,7 +113,14 @@ func enableControllers(folder string) error {
 	if len(controllers) == 0 {
 		return nil // v1 has them all
 	}
-	return os.WriteFile(filepath.Join(folder, "cgroup.subtree_control"), []byte("+"+strings.Join(controllers, " +")), 0)
+	err = os.WriteFile(filepath.Join(folder, "cgroup.subtree_control"), []byte("+"+strings.Join(controllers, " +")), 0)
+	if errors.Is(err, unix.EBUSY) {
+		// Only the machine's own root may have both processes and children that use
+		// something. That of a container is not one, and what runs there is not ours to move.
+		return fmt.Errorf("%w: processes run in the cgroup %s itself: move them into one below it, "+
+			"as in: mkdir %[2]s/init && xargs -rn1 < %[2]s/cgroup.procs > %[2]s/init/cgroup.procs", err, folder)
+	}
+	return err
 }
 
 // fillCpuset gives a cgroup of the v1 controller cpuset what its parent has: a
