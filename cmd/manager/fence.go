@@ -9,8 +9,16 @@ import (
 // on when another may lead: once the lease was not renewed for as long as the
 // leader may try to, no request that changes something leaves this process any
 // more. Leader election ends the process as well, but not before the workers
-// have gone on for a moment.
+// have gone on for a moment. What only reads goes on, as caches do.
 func (l *lease) fence(next http.RoundTripper) http.RoundTripper {
+	if l == nil {
+		return next
+	}
+	return fenced{lease: l, next: next, reads: true}
+}
+
+// fenceAll is fence for a server that only a leader has something to ask of.
+func (l *lease) fenceAll(next http.RoundTripper) http.RoundTripper {
 	if l == nil {
 		return next
 	}
@@ -20,11 +28,13 @@ func (l *lease) fence(next http.RoundTripper) http.RoundTripper {
 type fenced struct {
 	lease *lease
 	next  http.RoundTripper
+	reads bool // whether what changes nothing may pass
 }
 
-// RoundTrip refuses what changes something while the lease may be another's.
+// RoundTrip refuses a request while the lease may be another's.
 func (f fenced) RoundTrip(request *http.Request) (*http.Response, error) {
-	if request.Method != http.MethodGet && request.Method != http.MethodHead && f.lease.stale() {
+	reads := request.Method == http.MethodGet || request.Method == http.MethodHead
+	if !(reads && f.reads) && f.lease.stale() {
 		if request.Body != nil {
 			_ = request.Body.Close()
 		}

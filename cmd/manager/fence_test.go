@@ -53,6 +53,10 @@ func TestALeaderThatCouldNotRenewChangesNothingMore(t *testing.T) {
 	if err := send(http.MethodGet); err != nil {
 		t.Errorf("reading: %v", err)
 	}
+	provider := &http.Client{Transport: l.fenceAll(http.DefaultTransport)}
+	if _, err := provider.Get(server.URL); err == nil || !strings.Contains(err.Error(), leaseName) {
+		t.Errorf("reading at a provider: %v, want an error that names the lease", err)
+	}
 	renew()
 	if err := send(http.MethodPut); err != nil {
 		t.Errorf("renewed: %v", err)
@@ -88,7 +92,7 @@ func TestALeaseThatAnotherMayHoldIsNotReleasedAndTheFenceStays(t *testing.T) {
 
 func TestWithoutLeaderElectionThereIsNoFence(t *testing.T) {
 	t.Parallel()
-	if got := (*lease)(nil).fence(http.DefaultTransport); got != http.DefaultTransport {
+	if got := (*lease)(nil).fenceAll((*lease)(nil).fence(http.DefaultTransport)); got != http.DefaultTransport {
 		t.Errorf("fence = %v", got)
 	}
 }

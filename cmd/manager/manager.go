@@ -73,7 +73,7 @@ func newProviders(o options, lease *lease) (provider.Registry, error) {
 	}
 	http := string(storagev1.ProviderTypeHTTP)
 	return provider.Registry{
-		http: &httpapi.Factory{AllowLoopback: o.allowLoopback, Workers: o.maxConcurrent, Observe: calls.Observer(http), Wrap: lease.fence},
+		http: &httpapi.Factory{AllowLoopback: o.allowLoopback, Workers: o.maxConcurrent, Observe: calls.Observer(http), Wrap: lease.fenceAll},
 	}, nil
 }
 
