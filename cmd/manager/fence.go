@@ -44,8 +44,14 @@ func (f fenced) RoundTrip(request *http.Request) (*http.Response, error) {
 }
 
 // stale tells whether this process led and another may by now: it has given the
-// lease back, or has not renewed it for so long.
+// lease back or seen another hold it, or has not renewed it for so long. Of the
+// two clocks the one that went further counts: that of the process stands still
+// while its machine is suspended, and that on the wall may be set back.
 func (l *lease) stale() bool {
 	renewed := l.renewed.Load()
-	return l.ended.Load() || renewed != nil && l.clock.Since(*renewed) >= l.deadline
+	if l.ended.Load() || renewed == nil {
+		return l.ended.Load()
+	}
+	onTheWall := l.clock.Now().Round(0).Sub(renewed.Round(0))
+	return max(l.clock.Since(*renewed), onTheWall) >= l.deadline
 }

@@ -90,6 +90,61 @@ func TestALeaseThatAnotherMayHoldIsNotReleasedAndTheFenceStays(t *testing.T) {
 	}
 }
 
+func TestALeaderThatSeesAnotherHoldItsLeaseIsNoneAnyMore(t *testing.T) {
+	t.Parallel()
+	lock := &stubLock{holder: "another"}
+	l := &lease{Interface: lock, clock: clocktesting.NewFakePassiveClock(time.Unix(1, 0)), deadline: 5 * time.Second}
+	mine := resourcelock.LeaderElectionRecord{HolderIdentity: "me"}
+	read := func() {
+		t.Helper()
+		if _, _, err := l.Get(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	read()
+	if l.stale() {
+		t.Error("the fence of a standby is shut")
+	}
+	if err := l.Create(t.Context(), mine); err != nil {
+		t.Fatal(err)
+	}
+	for _, lock.holder = range []string{"me", ""} {
+		if read(); l.stale() {
+			t.Errorf("the fence of a leader is shut, with the holder %q", lock.holder)
+		}
+	}
+	lock.holder = "another"
+	if read(); !l.stale() {
+		t.Error("the fence of a leader whose lease another holds is open")
+	}
+	if l.Update(t.Context(), mine) == nil || l.Create(t.Context(), mine) == nil {
+		t.Error("it takes the lease again, and would lead behind a shut fence")
+	}
+}
+
+// suspended is a clock of a process that was suspended along with its machine.
+type suspended struct{ wall, process time.Duration }
+
+func (c suspended) Now() time.Time                { return time.Unix(1, 0).Add(c.wall) }
+func (c suspended) Since(time.Time) time.Duration { return c.process }
+
+func TestTheTimeThatAMachineWasSuspendedCounts(t *testing.T) {
+	t.Parallel()
+	renewed := time.Unix(1, 0)
+	for clock, want := range map[suspended]bool{
+		{wall: time.Second, process: time.Second}:    false,
+		{wall: time.Hour, process: time.Second}:      true, // suspended
+		{wall: -time.Hour, process: time.Second}:     false,
+		{wall: -time.Hour, process: 5 * time.Second}: true, // set back
+	} {
+		l := &lease{Interface: &stubLock{}, clock: clock, deadline: 5 * time.Second}
+		l.renewed.Store(&renewed)
+		if l.stale() != want {
+			t.Errorf("with %+v since the renewal stale is %t", clock, !want)
+		}
+	}
+}
+
 func TestWithoutLeaderElectionThereIsNoFence(t *testing.T) {
 	t.Parallel()
 	if got := (*lease)(nil).fenceAll((*lease)(nil).fence(http.DefaultTransport)); got != http.DefaultTransport {

@@ -28,13 +28,26 @@ type lease struct {
 	// deadline is when another may lead, see fence.
 	deadline time.Duration
 	renewed  atomic.Pointer[time.Time] // nil while another, or nobody, holds it
-	// ended is that this process held the lease and gave it back: for good, as a
-	// manager that has led does not lead again.
+	// ended is that this process held the lease, and gave it back or saw another
+	// hold it: for good, as a manager that has led does not lead again.
 	ended atomic.Bool
+}
+
+// Get reads the lease. When somebody has taken it before its time, say by
+// deleting it, leader election would try to renew it until the deadline.
+func (l *lease) Get(ctx context.Context) (*resourcelock.LeaderElectionRecord, []byte, error) {
+	record, raw, err := l.Interface.Get(ctx)
+	if err == nil && record.HolderIdentity != "" && record.HolderIdentity != l.Identity() && l.renewed.Load() != nil {
+		l.ended.Store(true)
+	}
+	return record, raw, err
 }
 
 // Create makes the lease.
 func (l *lease) Create(ctx context.Context, record resourcelock.LeaderElectionRecord) error {
+	if err := l.refuseAnother(record); err != nil {
+		return err
+	}
 	begun := l.clock.Now()
 	return l.note(begun, record, l.Interface.Create(ctx, record))
 }
@@ -43,11 +56,23 @@ func (l *lease) Create(ctx context.Context, record resourcelock.LeaderElectionRe
 // now is not released: leader election reads its newest version before, and would
 // release a successor's.
 func (l *lease) Update(ctx context.Context, record resourcelock.LeaderElectionRecord) error {
+	if err := l.refuseAnother(record); err != nil {
+		return err
+	}
 	begun := l.clock.Now()
 	if record.HolderIdentity != l.Identity() && l.stale() {
 		return fmt.Errorf("the lease %s is not released: it was not renewed in time, another may hold it", leaseName)
 	}
 	return l.note(begun, record, l.Interface.Update(ctx, record))
+}
+
+// refuseAnother refuses to lead again: the fence stays shut, so that a leader
+// could do nothing.
+func (l *lease) refuseAnother(record resourcelock.LeaderElectionRecord) error {
+	if record.HolderIdentity == l.Identity() && l.ended.Load() {
+		return fmt.Errorf("the lease %s is not taken again: another has held it since", leaseName)
+	}
+	return nil
 }
 
 // note counts a renewal from when it was begun: others may have seen it then.

@@ -13,7 +13,12 @@ import (
 // stubLock is a lock of "me" whose writes end with err.
 type stubLock struct {
 	resourcelock.Interface
-	err error
+	err    error
+	holder string // whom Get finds
+}
+
+func (l *stubLock) Get(context.Context) (*resourcelock.LeaderElectionRecord, []byte, error) {
+	return &resourcelock.LeaderElectionRecord{HolderIdentity: l.holder}, nil, nil
 }
 
 func (l *stubLock) Identity() string { return "me" }
