@@ -55,7 +55,7 @@ func operate(ctx context.Context, o options) error {
 	config.QPS = -1
 
 	setLoggers(o.log)
-	if err := preflight(ctx, config, o); err != nil {
+	if o.namespaces, err = preflight(ctx, config, o); err != nil {
 		return err
 	}
 	mgr, err := newManager(ctx, config, o)

@@ -19,6 +19,9 @@ import (
 // newManager sets up all that runs. A standby's controllers warm up: their
 // caches and queues are filled when it takes over.
 func newManager(ctx context.Context, config *rest.Config, o options) (ctrl.Manager, error) {
+	if err := metrics.Registry.Register(leftOut); err != nil {
+		return nil, err
+	}
 	lease, err := o.leader.lease(config)
 	if err != nil {
 		return nil, err

@@ -4,8 +4,11 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 
+	"github.com/prometheus/client_golang/prometheus"
+	"golang.org/x/sync/errgroup"
 	authenticationv1 "k8s.io/api/authentication/v1"
 	authorizationv1 "k8s.io/api/authorization/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -16,6 +19,12 @@ import (
 
 	storagev1 "avalonhosting.example/bucketoperator/api/storage/v1"
 )
+
+// leftOut is how many namespaces of --namespaces the operator does not work in.
+var leftOut = prometheus.NewGauge(prometheus.GaugeOpts{
+	Name: "bucketoperator_namespaces_left_out",
+	Help: "How many of the namespaces of --namespaces the operator does not work in, as it had no permission there when it started.",
+})
 
 // need is something that the operator must be allowed to do.
 type need struct {
@@ -52,12 +61,17 @@ var metricsNeeds = []need{
 	{group: "authorization.k8s.io", resource: "subjectaccessreviews", verbs: []string{"create"}},
 }
 
+// questions is how many are asked at a time: there are some 30 for each namespace.
+const questions = 16
+
 // checkPermissions fails with all that is not allowed. Whether it is, it asks
-// the API server: only that one knows, whatever authorizes there.
-func checkPermissions(ctx context.Context, config *rest.Config, o options) error {
+// the API server: only that one knows, whatever authorizes there. The result is
+// the namespaces to work in. One that is gone, or whose users have taken the
+// operator's rights, is left out, or it would end the operator for all others.
+func checkPermissions(ctx context.Context, config *rest.Config, o options) ([]string, error) {
 	client, err := kubernetes.NewForConfig(config)
 	if err != nil {
-		return fmt.Errorf("using the configuration of the cluster: %w", err)
+		return nil, fmt.Errorf("using the configuration of the cluster: %w", err)
 	}
 	namespaces := o.namespaces
 	if len(namespaces) == 0 {
@@ -66,51 +80,120 @@ func checkPermissions(ctx context.Context, config *rest.Config, o options) error
 	review := permissionReview{client: client}
 	for _, namespace := range namespaces {
 		for _, group := range o.controllers {
-			review.ask(ctx, namespace, controllerNeeds[group])
+			review.add(namespace, controllerNeeds[group], namespace)
 		}
 	}
 	if o.leader.elect {
-		review.ask(ctx, o.leader.namespace, leaderNeeds)
+		review.add(o.leader.namespace, leaderNeeds, own)
 	}
 	if o.metrics.enabled() && o.metrics.secure {
-		review.ask(ctx, metav1.NamespaceAll, metricsNeeds)
+		review.add(metav1.NamespaceAll, metricsNeeds, own)
 	}
-	return review.verdict(ctx)
+	if err := review.ask(ctx); err != nil {
+		if apierrors.IsForbidden(err) {
+			// Some clusters take even this question from those they do not know.
+			ctrl.Log.Info("Permissions were not checked: this user may not ask for them", "error", err.Error())
+			return o.namespaces, nil
+		}
+		return nil, fmt.Errorf("asking the API server for permissions: %w", err)
+	}
+	missing := review.missing()
+	served := slices.DeleteFunc(slices.Clone(namespaces), func(namespace string) bool { return len(missing[namespace]) > 0 })
+	if len(missing[own]) > 0 || len(served) == 0 {
+		var all []string
+		for _, part := range append(slices.Clone(namespaces), own) {
+			all = append(all, missing[part]...)
+		}
+		return nil, fmt.Errorf("%s may not %s: apply the roles and bindings of config/rbac, as `make deploy` does",
+			review.user(ctx), strings.Join(all, "; "))
+	}
+	if len(o.namespaces) == 0 {
+		return nil, nil
+	}
+	for _, namespace := range namespaces {
+		if lacks := missing[namespace]; len(lacks) > 0 {
+			ctrl.Log.Error(nil, "A namespace of --namespaces is left out: give the permissions there, and restart the operator",
+				"namespace", namespace, "missing", strings.Join(lacks, "; "))
+		}
+	}
+	leftOut.Set(float64(len(namespaces) - len(served)))
+	return served, nil
 }
 
-// permissionReview collects what is not allowed, up to the first question that
-// could not be asked.
+// own stands for what the operator needs for itself, beside the namespaces: no
+// namespace has such a name.
+const own = "operator's own"
+
+// question is whether a verb of a need is allowed.
+type question struct {
+	part      string // what cannot be done without: a namespace, or own
+	namespace string
+	need      need
+	verb      string
+	allowed   bool
+}
+
+// permissionReview collects questions, asks them and tells what is not allowed.
 type permissionReview struct {
-	client  kubernetes.Interface
-	missing []string
-	err     error
+	client    kubernetes.Interface
+	questions []question
 }
 
-func (r *permissionReview) ask(ctx context.Context, namespace string, needs []need) {
+func (r *permissionReview) add(namespace string, needs []need, part string) {
 	for _, n := range needs {
-		var denied []string
 		for _, verb := range n.verbs {
-			if r.err == nil && !r.allowed(ctx, namespace, verb, n) {
-				denied = append(denied, verb)
-			}
-		}
-		if r.err == nil && len(denied) > 0 {
-			r.missing = append(r.missing, describe(strings.Join(denied, ","), n, namespace))
+			r.questions = append(r.questions, question{part: part, namespace: namespace, need: n, verb: verb})
 		}
 	}
 }
 
-func (r *permissionReview) allowed(ctx context.Context, namespace, verb string, n need) bool {
+// ask ends with the first question that could not be asked.
+func (r *permissionReview) ask(ctx context.Context) error {
+	group, ctx := errgroup.WithContext(ctx)
+	group.SetLimit(questions)
+	for i := range r.questions {
+		group.Go(func() (err error) {
+			r.questions[i].allowed, err = r.allowed(ctx, &r.questions[i])
+			return err
+		})
+	}
+	return group.Wait()
+}
+
+func (r *permissionReview) allowed(ctx context.Context, q *question) (bool, error) {
 	answer, err := r.client.AuthorizationV1().SelfSubjectAccessReviews().Create(ctx, &authorizationv1.SelfSubjectAccessReview{
 		Spec: authorizationv1.SelfSubjectAccessReviewSpec{ResourceAttributes: &authorizationv1.ResourceAttributes{
-			Namespace: namespace, Verb: verb, Group: n.group, Resource: n.resource, Subresource: n.subresource, Name: n.name,
+			Namespace: q.namespace, Verb: q.verb, Group: q.need.group, Resource: q.need.resource,
+			Subresource: q.need.subresource, Name: q.need.name,
 		}},
 	}, metav1.CreateOptions{})
 	if err != nil {
-		r.err = err
-		return false
+		return false, err
 	}
-	return answer.Status.Allowed
+	return answer.Status.Allowed, nil
+}
+
+// missing tells for each part what is not allowed, in the order of the needs.
+func (r *permissionReview) missing() map[string][]string {
+	missing := map[string][]string{}
+	for i := 0; i < len(r.questions); {
+		first, end := &r.questions[i], i
+		var denied []string
+		for ; end < len(r.questions) && r.questions[end].part == first.part && sameNeed(r.questions[end].need, first.need); end++ {
+			if !r.questions[end].allowed {
+				denied = append(denied, r.questions[end].verb)
+			}
+		}
+		if len(denied) > 0 {
+			missing[first.part] = append(missing[first.part], describe(strings.Join(denied, ","), first.need, first.namespace))
+		}
+		i = end
+	}
+	return missing
+}
+
+func sameNeed(a, b need) bool {
+	return a.group == b.group && a.resource == b.resource && a.subresource == b.subresource && a.name == b.name
 }
 
 // describe names a permission as `kubectl auth can-i` takes it.
@@ -127,21 +210,6 @@ func describe(verbs string, n need, namespace string) string {
 		where = "in namespace " + namespace
 	}
 	return fmt.Sprintf("%s %s %s", verbs, resource, where)
-}
-
-func (r *permissionReview) verdict(ctx context.Context) error {
-	switch {
-	case apierrors.IsForbidden(r.err):
-		// Some clusters take even this question from those they do not know.
-		ctrl.Log.Info("Permissions were not checked: this user may not ask for them", "error", r.err.Error())
-		return nil
-	case r.err != nil:
-		return fmt.Errorf("asking the API server for permissions: %w", r.err)
-	case len(r.missing) == 0:
-		return nil
-	}
-	return fmt.Errorf("%s may not %s: apply the roles and bindings of config/rbac, as `make deploy` does",
-		r.user(ctx), strings.Join(r.missing, "; "))
 }
 
 // user is who the API server takes this process for.

@@ -23,12 +23,13 @@ const preflightTimeout = 10 * time.Second
 var kinds = []string{"BucketProviderConfig", "StorageBucket"}
 
 // preflight finds what would otherwise end in watches that fail for ever, and
-// in a log that nobody reads: no API server, no CRDs, no permission.
-func preflight(ctx context.Context, config *rest.Config, o options) error {
+// in a log that nobody reads: no API server, no CRDs, no permission. The result
+// is the namespaces to work in, none for all.
+func preflight(ctx context.Context, config *rest.Config, o options) ([]string, error) {
 	config = rest.CopyConfig(config)
 	config.Timeout = preflightTimeout
 	if err := checkKinds(ctx, config); err != nil {
-		return err
+		return nil, err
 	}
 	return checkPermissions(ctx, config, o)
 }

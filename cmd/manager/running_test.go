@@ -224,9 +224,20 @@ func TestRoleInTheNamespaceIsEnoughForAnOperatorOfThatNamespace(t *testing.T) {
 
 	config := kubeconfig(t, testplane.User(user, "system:authenticated"))
 	// The last --kubeconfig counts.
-	runOperator(t, namespace, config)
-	newProgram(t, config, "--namespaces="+namespace+",elsewhere", "--metrics-bind-address=0").
-		expectRefusal(t, exitFailure, "user "+user+" may not", "secrets in namespace elsewhere")
+	p, _ := runOperator(t, namespace, config)
+	if strings.Contains(p.stderr.String(), "left out") {
+		t.Errorf("it leaves a namespace out:\n%s", p.stderr.String())
+	}
+	// A tenant who takes the operator's rights, or deletes the namespace, harms nobody else.
+	p, _ = runOperator(t, namespace, config, "--namespaces=elsewhere,"+namespace)
+	said := p.stderr.String()
+	for _, want := range []string{"left out", `"namespace":"elsewhere"`, "secrets in namespace elsewhere"} {
+		if !strings.Contains(said, want) {
+			t.Errorf("it says no %q:\n%s", want, said)
+		}
+	}
+	newProgram(t, config, "--namespaces=elsewhere,nowhere", "--metrics-bind-address=0").
+		expectRefusal(t, exitFailure, "user "+user+" may not", "secrets in namespace elsewhere", "secrets in namespace nowhere")
 }
 
 func TestMetricsAreForThoseWhoMayGetThem(t *testing.T) {
