@@ -7,20 +7,22 @@ SHELL := bash
 
 IMG ?= registry.example.com/bucketoperator:v0.1.0
 # What --version prints, and the image's label.
-VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null)
+VERSION ?= $(shell git describe --tags --always --dirty --abbrev=12 2>/dev/null)
 # The time of the image and all in it, in seconds since 1970: that of the commit.
 SOURCE_DATE_EPOCH ?= $(shell git log -1 --pretty=%ct 2>/dev/null || echo 0)
 IMAGE_ARCH ?= $(shell go env GOARCH)
 KUBECTL ?= kubectl
+# The overlay that deploy and undeploy take.
+CONFIG ?= config/default
 TEST_TIMEOUT ?= 30m
 TEST_ARGS ?=
 RUN_ARGS ?=
 LINT_ARGS ?=
 CLUSTER ?=
 
-# Neither folders nor the build id nor the state of git get in: same source and
-# version, same program. The Dockerfile calls `make build`, too.
-GO_BUILD = CGO_ENABLED=0 go build -trimpath -buildvcs=false -ldflags='-s -w -buildid= -X main.version=$(VERSION)'
+# Neither folders nor the build id nor the state of git nor settings of the user get
+# in: same source and version, same program. The Dockerfile calls `make build`, too.
+GO_BUILD = CGO_ENABLED=0 GOFLAGS= GOAMD64=v1 GOARM64=v8.0 go build -trimpath -buildvcs=false -ldflags='-s -w -buildid= -X main.version=$(VERSION)'
 
 TOOL := go tool -modfile=tools/go.mod
 LINT := go tool -modfile=tools/lint/go.mod golangci-lint-kube-api-linter
@@ -177,20 +179,22 @@ clean: ## Remove what was built here. Go's own caches stay.
 
 .PHONY: install
 install: ## Install the CRDs.
-	$(TOOL) kustomize build config/crd | $(KUBECTL) apply --server-side -f -
+	$(TOOL) kustomize build config/crd | $(KUBECTL) apply --server-side --force-conflicts -f -
 
 .PHONY: deploy
-deploy: ## Install the CRDs and the operator. IMG=... names another image.
-	$(TOOL) kustomize build config/default | \
+deploy: ## Install the CRDs and the operator, or upgrade them. IMG=... names another image, CONFIG=... another overlay.
+	hack/no-wider.sh "$(KUBECTL)" "$(TOOL) kustomize build $(CONFIG)"
+	@# What somebody has changed meanwhile, say the number of replicas, is not a reason to stop halfway.
+	$(TOOL) kustomize build $(CONFIG) | \
 		sed 's|image: registry.example.com/bucketoperator:v0.1.0|image: $(IMG)|' | \
-		$(KUBECTL) apply --server-side -f -
+		$(KUBECTL) apply --server-side --force-conflicts -f -
 
 .PHONY: undeploy
-undeploy: ## Remove the operator; refused while custom resources exist. The CRDs stay.
+undeploy: ## Remove the operator, by the same CONFIG; refused while custom resources exist. The CRDs stay.
 	hack/no-objects.sh "$(KUBECTL)"
 	@# Before its rights, or it could not end its work and give back the lease.
 	$(KUBECTL) delete deployment bucketoperator-controller-manager --namespace=bucketoperator-system --ignore-not-found --cascade=foreground
-	$(TOOL) kustomize build config/default | \
+	$(TOOL) kustomize build $(CONFIG) | \
 		$(KUBECTL) delete --ignore-not-found -l 'app.kubernetes.io/component!=crd' -f -
 
 .PHONY: uninstall

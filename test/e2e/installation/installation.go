@@ -3,6 +3,7 @@
 package installation
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"os"
@@ -71,14 +72,14 @@ func Install(t testing.TB) {
 	WaitAvailable(t, Namespace, Deployment)
 }
 
+// ImageInUse is the operator's image: the one that imageEnv names, if any.
+func ImageInUse() string { return cmp.Or(os.Getenv(imageEnv), Image) }
+
 // Render renders a folder of config/, with the image that imageEnv names.
 func Render(t testing.TB, overlay string) string {
 	t.Helper()
 	manifests := testnode.Kubectl(t, "kustomize", File(t, "config", overlay))
-	if other := os.Getenv(imageEnv); other != "" {
-		manifests = strings.ReplaceAll(manifests, Image, other)
-	}
-	return manifests
+	return strings.ReplaceAll(manifests, Image, ImageInUse())
 }
 
 // Apply applies manifests as `make deploy` does.

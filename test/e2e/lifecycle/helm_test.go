@@ -16,6 +16,41 @@ import (
 // helm is the chart's own command line.
 const helm = "go tool -modfile=tools/helm/go.mod helm "
 
+func TestHelmTakesOverFromKustomize(t *testing.T) {
+	before := inventory(t)
+	t.Cleanup(func() { installation.Remove(t) })
+	runs(t, "make deploy IMG="+installation.ImageInUse())
+	// What differs from the chart, as somebody has changed it.
+	runs(t, "kubectl --namespace="+installation.Namespace+" scale deployment --replicas=1 "+installation.Deployment)
+	installation.WaitAvailable(t, installation.Namespace, installation.Deployment)
+	s := makeStates(t)
+	shot := s.snapshot(t)
+
+	command := strings.TrimSpace(script(t, "install.md", "From kustomize to Helm"))
+	runs(t, strings.Replace(command, "helm ", helm, 1)+" --wait --timeout 3m")
+	installation.WaitAvailable(t, installation.Namespace, installation.Deployment)
+	runs(t, helm+"upgrade bucketoperator charts/bucketoperator --namespace "+installation.Namespace+" --wait --timeout 3m --set replicas=3,resyncInterval=7m")
+	installation.WaitAvailable(t, installation.Namespace, installation.Deployment)
+	deployment := &appsv1.Deployment{}
+	if err := s.client.Get(t.Context(), client.ObjectKey{Namespace: installation.Namespace, Name: installation.Deployment}, deployment); err != nil {
+		t.Fatal(err)
+	}
+	if *deployment.Spec.Replicas != 3 {
+		t.Errorf("after an upgrade to 3 replicas there are %d", *deployment.Spec.Replicas)
+	}
+	s.waitLooked(t)
+	s.settle(t)
+	s.expectSame(t, shot)
+
+	if err := s.provider.Heal(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	runs(t, script(t, "install.md", "Uninstall"))
+	runs(t, helm+"uninstall bucketoperator --namespace "+installation.Namespace+" --wait && make uninstall"+
+		" && kubectl delete namespace "+installation.Namespace)
+	s.expectInventory(t, before)
+}
+
 func TestHelmInstallsUpgradesAndUninstallsTheOperator(t *testing.T) {
 	before := inventory(t)
 	t.Cleanup(func() { installation.Remove(t) })

@@ -27,11 +27,14 @@ func TestAnOperatorForSomeNamespacesKeepsToThem(t *testing.T) {
 	}{
 		{
 			"by config/namespaced",
-			func(t *testing.T) { installation.Apply(t, installation.Render(t, "namespaced")) },
 			func(t *testing.T) {
-				runs(t, "kubectl --namespace="+installation.Namespace+" delete deployment --cascade=foreground "+installation.Deployment+
-					" && kubectl delete --ignore-not-found --kustomize config/namespaced")
+				runs(t, "make deploy CONFIG=config/namespaced IMG="+installation.ImageInUse())
+				// What looks like an upgrade would give it rights everywhere.
+				if output, err := try(t, "make deploy"); err == nil || !strings.Contains(output, "CONFIG=config/namespaced") {
+					t.Errorf("make deploy over an operator for some namespaces ends with %v, want a refusal: %s", err, output)
+				}
 			},
+			func(t *testing.T) { runs(t, "make undeploy uninstall CONFIG=config/namespaced") },
 		},
 		{
 			"by the chart",

@@ -61,7 +61,7 @@ func script(t *testing.T, page, heading string) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, section, found := strings.Cut(string(text), "\n## "+heading+"\n")
+	_, section, found := strings.Cut(string(text), "# "+heading+"\n")
 	_, rest, begins := strings.Cut(section, "```sh\n")
 	commands, _, ends := strings.Cut(rest, "```")
 	if !found || !begins || !ends {
