@@ -104,6 +104,45 @@ func TestALongNameIsRefused(t *testing.T) {
 	}
 }
 
+func TestWhatTheAPIServerWouldRefuseIsRefusedBefore(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		args []string
+		want string
+	}{
+		"a dot in the name":     {[]string{"my.bucketoperator"}, "has a dot"},
+		"no leader":             {[]string{"bucketoperator", "--set=extraArgs={--leader-elect=false}"}, "extraArgs has --leader-elect"},
+		"other ports of probes": {[]string{"bucketoperator", "--set=extraArgs={--health-probe-bind-address=0}"}, "extraArgs has --health-probe"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			_, complaints, err := helm(t, append([]string{"template", test.args[0], chart}, test.args[1:]...)...)
+			if err == nil || !contains(complaints, test.want) {
+				t.Errorf("got %v: %s", err, complaints)
+			}
+		})
+	}
+}
+
+// A parent chart's condition is a value of the chart that it switches on.
+func TestAParentMaySwitchTheChartOn(t *testing.T) {
+	t.Parallel()
+	if diff := cmp.Diff(render(t).plain(), render(t, "--set=enabled=true").plain()); diff != "" {
+		t.Errorf("enabled makes a difference:\n%s", diff)
+	}
+}
+
+func TestAnAnnotationOfThePodsMayTakeThePlaceOfTheCharts(t *testing.T) {
+	t.Parallel()
+	all := render(t, `--set=podAnnotations.kubectl\.kubernetes\.io/default-container=mine`)
+	deployment := all["Deployment bucketoperator-system/bucketoperator-controller-manager"]
+	got, _, err := unstructured.NestedStringMap(deployment.Object, "spec", "template", "metadata", "annotations")
+	want := map[string]string{"kubectl.kubernetes.io/default-container": "mine"}
+	if diff := cmp.Diff(want, got); err != nil || diff != "" {
+		t.Errorf("annotations (-want +got): %v\n%s", err, diff)
+	}
+}
+
 // A namespace may be called 123, which YAML takes for a number.
 func TestANumberIsANamespaceToo(t *testing.T) {
 	t.Parallel()

@@ -4,6 +4,9 @@ The longest name adds 35 letters to it, and may have 63.
 */}}
 {{- define "bucketoperator.prefix" -}}
 {{- $prefix := ternary .Release.Name (printf "%s-bucketoperator" .Release.Name) (contains "bucketoperator" .Release.Name) -}}
+{{- if contains "." $prefix -}}
+{{- fail (printf "the release's name %q has a dot, which the name of a Service may not have" .Release.Name) -}}
+{{- end -}}
 {{- if gt (len $prefix) 28 -}}
 {{- fail (printf "the release's name %q is too long: names that begin with %q must fit into 63 letters, so that may have 28" .Release.Name $prefix) -}}
 {{- end -}}
