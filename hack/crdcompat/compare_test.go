@@ -14,7 +14,7 @@ const before = `
 metadata: {name: things.example.com}
 spec:
   scope: Namespaced
-  names: {kind: Thing, plural: things, shortNames: [th]}
+  names: {kind: Thing, plural: things, shortNames: [th], singular: thing, listKind: ThingList, categories: [all]}
   versions:
   - name: v1
     served: true
@@ -50,6 +50,7 @@ spec:
   - name: v1beta1
     served: true
     storage: false
+    subresources: {scale: {specReplicasPath: .spec.a, statusReplicasPath: .status.a}}
     schema: {openAPIV3Schema: {type: object}}
 `
 
@@ -113,6 +114,13 @@ func TestWhatTakesSomethingAwayIsABreak(t *testing.T) {
 		"a selectable field goes":   {[]string{"    selectableFields: [{jsonPath: .spec.color}]\n", ""}, "v1: the selectable field .spec.color is gone"},
 		"another scope":             {[]string{"scope: Namespaced", "scope: Cluster"}, "the scope was Namespaced and is Cluster"},
 		"another kind":              {[]string{"kind: Thing", "kind: Item"}, "the kind was Thing (things) and is Item (things)"},
+		"a category goes":           {[]string{"categories: [all]", "categories: [mine]"}, "the category all is gone"},
+		"another singular":          {[]string{"singular: thing", "singular: item"}, `one is called "item", many are a "ThingList"; they were "thing" and "ThingList"`},
+		"another kind of lists":     {[]string{"listKind: ThingList", "listKind: Things"}, `one is called "thing", many are a "Things"; they were "thing" and "ThingList"`},
+		"another conversion":        {[]string{"  scope: Namespaced", "  conversion: {strategy: None}\n  scope: Namespaced"}, "the conversion between versions is another"},
+		"a status of its own":       {[]string{"subresources: {scale:", "subresources: {status: {}, scale:"}, "v1beta1: the subresource status is new: who writes the status with the rest loses it"},
+		"scale looks elsewhere":     {[]string{"specReplicasPath: .spec.a", "specReplicasPath: .spec.b"}, "v1beta1: the subresource scale looks at other fields"},
+		"the scale goes":            {[]string{"    subresources: {scale: {specReplicasPath: .spec.a, statusReplicasPath: .status.a}}\n", ""}, "v1beta1: the subresource scale is gone"},
 		"a short name goes":         {[]string{"shortNames: [th]", "shortNames: [it]"}, "the short name th is gone"},
 		"another definition":        {[]string{"name: things.example.com", "name: items.example.com"}, "the definition is gone"},
 	} {

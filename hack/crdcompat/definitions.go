@@ -9,6 +9,7 @@ import (
 	"slices"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"sigs.k8s.io/yaml"
 )
@@ -75,10 +76,21 @@ func (r *report) compareDefinitions(before, after *apiextensionsv1.CustomResourc
 	if before.Names.Kind != after.Names.Kind || before.Names.Plural != after.Names.Plural {
 		r.add(nil, "the kind was %s (%s) and is %s (%s)", before.Names.Kind, before.Names.Plural, after.Names.Kind, after.Names.Plural)
 	}
+	if before.Names.Singular != after.Names.Singular || before.Names.ListKind != after.Names.ListKind {
+		r.add(nil, "one is called %q, many are a %q; they were %q and %q", after.Names.Singular, after.Names.ListKind, before.Names.Singular, before.Names.ListKind)
+	}
 	for _, name := range before.Names.ShortNames {
 		if !slices.Contains(after.Names.ShortNames, name) {
 			r.add(nil, "the short name %s is gone", name)
 		}
+	}
+	for _, category := range before.Names.Categories {
+		if !slices.Contains(after.Names.Categories, category) {
+			r.add(nil, "the category %s is gone", category)
+		}
+	}
+	if !apiequality.Semantic.DeepEqual(before.Conversion, after.Conversion) {
+		r.add(nil, "the conversion between versions is another")
 	}
 	for _, version := range before.Versions {
 		r.compareVersions(version, after.Versions)
@@ -96,12 +108,7 @@ func (r *report) compareVersions(before apiextensionsv1.CustomResourceDefinition
 		r.add(path, "the version is not served any more")
 	}
 	after := all[i]
-	if before.Subresources != nil && before.Subresources.Status != nil && (after.Subresources == nil || after.Subresources.Status == nil) {
-		r.add(path, "the subresource status is gone")
-	}
-	if before.Subresources != nil && before.Subresources.Scale != nil && (after.Subresources == nil || after.Subresources.Scale == nil) {
-		r.add(path, "the subresource scale is gone")
-	}
+	r.compareSubresources(path, subresources(before), subresources(after))
 	for _, selectable := range before.SelectableFields {
 		if !slices.Contains(after.SelectableFields, selectable) {
 			r.add(path, "the selectable field %s is gone", selectable.JSONPath)
@@ -111,5 +118,28 @@ func (r *report) compareVersions(before apiextensionsv1.CustomResourceDefinition
 		r.compareSchemas(path, before.Schema.OpenAPIV3Schema, after.Schema.OpenAPIV3Schema)
 	} else if before.Schema != nil || after.Schema != nil {
 		r.add(path, "one has a schema, the other none")
+	}
+}
+
+func subresources(version apiextensionsv1.CustomResourceDefinitionVersion) apiextensionsv1.CustomResourceSubresources {
+	if version.Subresources == nil {
+		return apiextensionsv1.CustomResourceSubresources{}
+	}
+	return *version.Subresources
+}
+
+func (r *report) compareSubresources(path *field.Path, before, after apiextensionsv1.CustomResourceSubresources) {
+	switch {
+	case before.Status != nil && after.Status == nil:
+		r.add(path, "the subresource status is gone")
+	case before.Status == nil && after.Status != nil:
+		r.add(path, "the subresource status is new: who writes the status with the rest loses it")
+	}
+	switch {
+	case before.Scale == nil:
+	case after.Scale == nil:
+		r.add(path, "the subresource scale is gone")
+	case !apiequality.Semantic.DeepEqual(before.Scale, after.Scale):
+		r.add(path, "the subresource scale looks at other fields")
 	}
 }
