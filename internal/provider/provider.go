@@ -4,7 +4,10 @@
 // It knows nothing of Kubernetes.
 package provider
 
-import "context"
+import (
+	"cmp"
+	"context"
+)
 
 // Client is one provider, reached with one configuration. Every call is
 // bounded in time and in what it reads, returns an *Error when it fails, and
@@ -80,6 +83,29 @@ type Config struct {
 	Credentials map[string][]byte
 	// Limits bound the calls of all Clients with this Owner.
 	Limits Limits
+	// Names are what messages call the parts of the configuration.
+	Names Names
+}
+
+// Names are what messages call the parts of a configuration, for readers who
+// see the message elsewhere than on the configuration. Empty ones mean what
+// they are called there.
+type Names struct {
+	// Endpoint is what Config.Endpoint is called; empty means spec.endpoint.
+	Endpoint string
+	// SecretRef is where the Secret is named; empty means spec.secretRef.
+	SecretRef string
+	// Secret is what Config.Credentials are called; empty means the Secret.
+	Secret string
+}
+
+// OrDefault fills in the defaults.
+func (n Names) OrDefault() Names {
+	return Names{
+		Endpoint:  cmp.Or(n.Endpoint, "spec.endpoint"),
+		SecretRef: cmp.Or(n.SecretRef, "spec.secretRef"),
+		Secret:    cmp.Or(n.Secret, "the Secret"),
+	}
 }
 
 // Limits bound the calls of all Clients of one Owner. Zero values mean the defaults.

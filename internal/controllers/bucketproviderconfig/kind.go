@@ -103,7 +103,7 @@ func (r *run) secretReady(ctx context.Context) error {
 	}
 	err := r.Access.Check(ctx, outside.Configured(r.config, nil))
 	if errors.Is(err, outside.ErrSecretNotFound) {
-		return engine.Missing(storagev1.ReasonSecretNotFound, "%s", outside.SecretNotFound(r.config.Spec.SecretRef.Name))
+		return engine.Missing(storagev1.ReasonSecretNotFound, "%s", outside.SecretNotFound(r.config))
 	}
 	return invalid(err)
 }

@@ -29,7 +29,7 @@ func (r *run) keepSecret(ctx context.Context) error {
 	case err != nil:
 		return err
 	case secret == nil:
-		return engine.Missing(storagev1.ReasonSecretNotFound, "%s", outside.SecretNotFound(name))
+		return engine.Missing(storagev1.ReasonSecretNotFound, "%s", outside.SecretNotFound(r.config))
 	case controllerutil.ContainsFinalizer(secret, storagev1.ConfigFinalizer), !secret.DeletionTimestamp.IsZero():
 		return nil
 	}

@@ -92,20 +92,25 @@ func NewSecretMetadata() *metav1.PartialObjectMetadata {
 }
 
 // Open opens the provider, with what its Secret holds now. The error is a
-// *provider.Error when the configuration or the Secret is at fault.
+// *provider.Error when the configuration or the Secret is at fault. Its messages
+// are for a bucket: they say which configuration they tell of.
 func (a Access) Open(ctx context.Context, target Target) (provider.Client, error) {
-	return a.open(ctx, target, owner(target.Config))
+	return a.open(ctx, target, owner(target.Config), names(target.Config))
 }
 
 // Check tells whether Open would fail. It changes nothing of what those share
-// that have opened the same provider.
+// that have opened the same provider. Its messages are for the configuration itself.
 func (a Access) Check(ctx context.Context, target Target) error {
-	_, err := a.open(ctx, target, "")
+	own := provider.Names{}
+	if target.Config != nil {
+		own.Secret = "Secret " + target.Config.Spec.SecretRef.Name
+	}
+	_, err := a.open(ctx, target, "", own)
 	return err
 }
 
-func (a Access) open(ctx context.Context, target Target, owner string) (provider.Client, error) {
-	config := provider.Config{Owner: owner, Endpoint: target.Endpoint, Trusted: true}
+func (a Access) open(ctx context.Context, target Target, owner string, names provider.Names) (provider.Client, error) {
+	config := provider.Config{Owner: owner, Endpoint: target.Endpoint, Trusted: true, Names: names}
 	providerType := storagev1.ProviderTypeHTTP
 	if c := target.Config; c != nil {
 		providerType = c.Spec.Type
@@ -123,7 +128,7 @@ func (a Access) open(ctx context.Context, target Target, owner string) (provider
 	if !ok {
 		return nil, &provider.Error{
 			Class: provider.Terminal, Reason: storagev1.ReasonProviderTypeUnknown, Refused: true,
-			Message: fmt.Sprintf("spec.type %q of the BucketProviderConfig is not known to this operator", providerType),
+			Message: fmt.Sprintf("spec.type %q of BucketProviderConfig %s is not known to this operator", providerType, target.Name),
 		}
 	}
 	return factory.Open(config)
@@ -145,6 +150,22 @@ func owner(config *storagev1.BucketProviderConfig) string {
 	return client.ObjectKeyFromObject(config).String()
 }
 
+// names are what a bucket's messages call the parts of a configuration.
+func names(config *storagev1.BucketProviderConfig) provider.Names {
+	if config == nil {
+		return provider.Names{
+			Endpoint:  "the operator's --default-provider-endpoint",
+			SecretRef: "spec.secretRef of a BucketProviderConfig called " + storagev1.DefaultBucketProviderConfigName,
+		}
+	}
+	of := " of BucketProviderConfig " + config.Name
+	return provider.Names{
+		Endpoint:  "spec.endpoint" + of,
+		SecretRef: "spec.secretRef" + of,
+		Secret:    fmt.Sprintf("Secret %s (%s)", config.Spec.SecretRef.Name, of[1:]),
+	}
+}
+
 // ErrSecretNotFound is returned when the Secret that a configuration names does not exist.
 var ErrSecretNotFound = errors.New("secret not found")
 
@@ -163,9 +184,10 @@ func (a Access) secret(ctx context.Context, key types.NamespacedName) (map[strin
 	return secret.Data, nil
 }
 
-// SecretNotFound tells a person what is wrong when a named Secret does not exist.
-func SecretNotFound(name string) string {
-	return fmt.Sprintf("there is no Secret %s, which spec.secretRef.name of the BucketProviderConfig names: create it in this namespace", name)
+// SecretNotFound tells a person what is wrong when the Secret that a configuration names does not exist.
+func SecretNotFound(config *storagev1.BucketProviderConfig) string {
+	return fmt.Sprintf("there is no Secret %s, which spec.secretRef.name of BucketProviderConfig %s names: create it in this namespace",
+		config.Spec.SecretRef.Name, config.Name)
 }
 
 // NewServiceMetadata is empty metadata of a Service.

@@ -271,17 +271,44 @@ func TestABucketOfNoProviderSaysWhatIsMissing(t *testing.T) {
 	bucket := waitCondition(t, w, "photos", "Ready", metav1.ConditionFalse, storagev1.ReasonProviderNotFound)
 	wantText(t, "the message", messageOf(bucket.Status.Conditions, "Ready"), "spec.providerRef", "default")
 	bucket = waitCondition(t, w, "music", "Ready", metav1.ConditionFalse, storagev1.ReasonProviderNotFound)
-	wantText(t, "the message", messageOf(bucket.Status.Conditions, "Ready"), "acme")
+	wantText(t, "the message", messageOf(bucket.Status.Conditions, "Ready"), "BucketProviderConfig acme", "create it, or correct spec.providerRef")
 
 	w.Create(t, newConfig("default", w.URL, "credentials"), newConfig("acme", w.URL, "credentials"))
 	bucket = waitCondition(t, w, "photos", "Ready", metav1.ConditionFalse, storagev1.ReasonSecretNotFound)
-	wantText(t, "the message", messageOf(bucket.Status.Conditions, "Ready"), "credentials", "spec.secretRef.name")
+	wantText(t, "the message", messageOf(bucket.Status.Conditions, "Ready"), "Secret credentials", "spec.secretRef.name of BucketProviderConfig default")
 
 	w.Create(t, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "credentials"}, StringData: map[string]string{"token": "key"}})
 	bucket = waitCondition(t, w, "photos", "Ready", metav1.ConditionFalse, "SecretInvalid")
-	wantText(t, "the message", messageOf(bucket.Status.Conditions, "Ready"), "apiKey")
+	wantText(t, "the message", messageOf(bucket.Status.Conditions, "Ready"), "Secret credentials (of BucketProviderConfig default) has no key apiKey; it has: token")
+	config := waitConfigCondition(t, w, "acme", "Ready", metav1.ConditionFalse, "SecretInvalid")
+	wantText(t, "the configuration's message", messageOf(config.Status.Conditions, "Ready"), "Secret credentials has no key apiKey; it has: token")
+
+	operatortest.Modify(t, w, "credentials", &corev1.Secret{}, func(s *corev1.Secret) { s.Data = map[string][]byte{"apiKey": []byte("wrong")} })
+	bucket = waitCondition(t, w, "music", "Ready", metav1.ConditionFalse, "Unauthorized")
+	wantText(t, "the message", messageOf(bucket.Status.Conditions, "Ready"), "correct the key apiKey of Secret credentials (of BucketProviderConfig acme)")
 
 	operatortest.Modify(t, w, "credentials", &corev1.Secret{}, func(s *corev1.Secret) { s.Data = map[string][]byte{"apiKey": []byte("key")} })
 	waitReady(t, w, "photos")
 	waitReady(t, w, "music")
+}
+
+func TestABucketOfAProviderThatIsNotThereSaysWhoseEndpointToCheck(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		settings operatortest.Settings
+		config   string
+		want     string
+	}{
+		"a configuration's":      {config: "dead", want: "spec.endpoint of BucketProviderConfig dead"},
+		"the operator's default": {settings: operatortest.Settings{DefaultEndpoint: "http://127.0.0.1:1"}, want: "the operator's --default-provider-endpoint"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := operatortest.NewWorld(t, mockprovider.Options{})
+			w.Start(t, tc.settings)
+			w.Create(t, newConfig("dead", "http://127.0.0.1:1", ""), newBucket("photos", servedBy(tc.config)))
+			bucket := waitCondition(t, w, "photos", "Ready", metav1.ConditionFalse, "ProviderUnavailable")
+			wantText(t, "the message", messageOf(bucket.Status.Conditions, "Ready"), "connecting to 127.0.0.1:1 was refused: check", tc.want)
+		})
+	}
 }

@@ -59,7 +59,7 @@ func (r *run) open(ctx context.Context) (provider.Client, error) {
 	var bad *provider.Error
 	switch {
 	case errors.Is(err, outside.ErrSecretNotFound):
-		return nil, engine.Missing(storagev1.ReasonSecretNotFound, "%s", outside.SecretNotFound(r.target.Config.Spec.SecretRef.Name))
+		return nil, engine.Missing(storagev1.ReasonSecretNotFound, "%s", outside.SecretNotFound(r.target.Config))
 	case errors.As(err, &bad):
 		r.bucket.Status.Provider = storagev1.ObservedProvider{Name: r.target.Name, Revision: r.target.Revision}
 		return nil, r.failed(bad)

@@ -71,7 +71,10 @@ func (r *run) find(ctx context.Context, name string, bound bool) (*outside.Targe
 	switch {
 	case apierrors.IsNotFound(err) && !bound && r.bucket.Spec.ProviderRef == "":
 		return r.defaultTarget(bound)
-	case apierrors.IsNotFound(err):
+	case apierrors.IsNotFound(err) && !bound:
+		return nil, engine.Missing(storagev1.ReasonProviderNotFound,
+			"there is no BucketProviderConfig %s in this namespace, which serves this bucket: create it, or correct spec.providerRef", name)
+	case apierrors.IsNotFound(err): // the bucket is, or may be, with that one
 		return nil, engine.Missing(storagev1.ReasonProviderNotFound,
 			"there is no BucketProviderConfig %s in this namespace, which serves this bucket: create it", name)
 	case err != nil:
@@ -89,7 +92,7 @@ func (r *run) find(ctx context.Context, name string, bound bool) (*outside.Targe
 	case err != nil:
 		return nil, err
 	case secret == nil:
-		return nil, engine.Missing(storagev1.ReasonSecretNotFound, "%s", outside.SecretNotFound(secretName))
+		return nil, engine.Missing(storagev1.ReasonSecretNotFound, "%s", outside.SecretNotFound(config))
 	case !controllerutil.ContainsFinalizer(secret, storagev1.ConfigFinalizer) && secret.DeletionTimestamp.IsZero():
 		return nil, engine.Wait(0, storagev1.ReasonProviderNotReady, "Secret %s of BucketProviderConfig %s was not looked at yet", secretName, name)
 	}

@@ -30,8 +30,8 @@ func (c *client) classify(r request, response *http.Response, reply reply) error
 	switch {
 	case status >= 300 && status < 400:
 		e.Reason = reasonRedirectRefused
-		e.Message = fmt.Sprintf("the provider answered %s with a redirect%s, which is not followed: set spec.endpoint to the provider's final URL",
-			r, c.destination(response))
+		e.Message = fmt.Sprintf("the provider answered %s with a redirect%s, which is not followed: set %s to the provider's final URL",
+			r, c.destination(response), c.names.Endpoint)
 	case status == http.StatusUnauthorized, status == http.StatusForbidden:
 		e.Class, e.Reason = provider.Unauthorized, reasonUnauthorized
 		e.Message = c.unauthorized(status)
@@ -44,7 +44,7 @@ func (c *client) classify(r request, response *http.Response, reply reply) error
 	case status == http.StatusNotFound, status == http.StatusMethodNotAllowed:
 		// Not Terminal: a load balancer answers so while it knows no provider.
 		e.Reason = reasonEndpointWrong
-		e.Message = fmt.Sprintf("%s was answered with %s: spec.endpoint, with its path, may not be that of a bucket provider", r, statusText(status))
+		e.Message = fmt.Sprintf("%s was answered with %s: %s, with its path, may not be that of a bucket provider", r, statusText(status), c.names.Endpoint)
 	case status == http.StatusBadRequest, status == http.StatusConflict, status == http.StatusUnprocessableEntity:
 		e.Class, e.Reason = provider.Terminal, reasonSpecRefused
 		e.Conflict = r.operation == opCreate && status == http.StatusConflict
@@ -90,9 +90,11 @@ func refuses(status int) bool {
 
 func (c *client) unauthorized(status int) string {
 	if c.key == "" {
-		return fmt.Sprintf("the provider wants an API key (it answered %s): name a Secret with the key %s in spec.secretRef", statusText(status), apiKeyName)
+		return fmt.Sprintf("the provider wants an API key (it answered %s): name a Secret with the key %s in %s",
+			statusText(status), apiKeyName, c.names.SecretRef)
 	}
-	return fmt.Sprintf("the provider does not take the API key (it answered %s): correct the key %s of the Secret", statusText(status), apiKeyName)
+	return fmt.Sprintf("the provider does not take the API key (it answered %s): correct the key %s of %s",
+		statusText(status), apiKeyName, c.names.Secret)
 }
 
 // withWords adds the provider's own words, if it had any.
@@ -120,17 +122,17 @@ func statusText(status int) string {
 }
 
 // malformed is an answer of success that cannot be used.
-func malformed(r request, err error) error {
+func (c *client) malformed(r request, err error) error {
 	return &provider.Error{
 		Class: provider.Transient, Reason: reasonMalformedResponse, Cause: err,
-		Message: fmt.Sprintf("the answer to %s %s: spec.endpoint may not be that of a bucket provider", r, err),
+		Message: fmt.Sprintf("the answer to %s %s: %s may not be that of a bucket provider", r, err, c.names.Endpoint),
 	}
 }
 
-func tooLarge(r request) error {
+func (c *client) tooLarge(r request) error {
 	return &provider.Error{
 		Class: provider.Transient, Reason: reasonResponseTooLarge,
-		Message: fmt.Sprintf("the answer to %s is larger than %d KiB: spec.endpoint may not be that of a bucket provider", r, maxBody>>10),
+		Message: fmt.Sprintf("the answer to %s is larger than %d KiB: %s may not be that of a bucket provider", r, maxBody>>10, c.names.Endpoint),
 	}
 }
 

@@ -22,6 +22,7 @@ const probeID = "bucketoperator-probe"
 
 type client struct {
 	base      *url.URL
+	names     provider.Names
 	key       string   // the bearer token; empty for none
 	secrets   []string // what must not be in an error
 	transport http.RoundTripper
@@ -108,11 +109,11 @@ type reply struct {
 // check makes a Bucket of a reply, or an error that says what is wrong with it.
 func (c *client) check(r request, reply reply, decode func([]byte) (provider.Bucket, error)) (provider.Bucket, error) {
 	if reply.tooLarge {
-		return provider.Bucket{}, tooLarge(r)
+		return provider.Bucket{}, c.tooLarge(r)
 	}
 	bucket, err := decode(reply.body)
 	if err != nil {
-		return provider.Bucket{}, malformed(r, err)
+		return provider.Bucket{}, c.malformed(r, err)
 	}
 	bucket.Message = provider.CleanMessage(bucket.Message, c.secrets...)
 	return bucket, nil
@@ -146,7 +147,7 @@ func (c *client) send(ctx context.Context, r request) (result reply, code string
 	progress := &progress{}
 	httpRequest, err := c.httpRequest(progress.trace(callCtx), r)
 	if err != nil {
-		return reply{}, codeError, notSent(provider.Terminal, reasonEndpointInvalid, "no request can be made for spec.endpoint", err)
+		return reply{}, codeError, notSent(provider.Terminal, reasonEndpointInvalid, "no request can be made for "+c.names.Endpoint, err)
 	}
 	// RoundTrip, unlike http.Client, follows no redirects, which might lead past
 	// the guard and take the token along.

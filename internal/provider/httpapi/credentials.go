@@ -3,7 +3,9 @@ package httpapi
 import (
 	"encoding/base64"
 	"encoding/hex"
+	"maps"
 	"net/url"
+	"slices"
 	"strings"
 
 	"avalonhosting.example/bucketoperator/internal/provider"
@@ -16,26 +18,35 @@ const apiKeyName = "apiKey"
 const maxAPIKey = 4096
 
 // apiKey reads the bearer token; no credentials mean none. A line break at the
-// end is what an editor or echo left there. Errors never hold the value.
-func apiKey(credentials map[string][]byte) (string, error) {
+// end is what an editor or echo left there. Errors call the Secret by the given
+// name, and never hold a value.
+func apiKey(credentials map[string][]byte, secret string) (string, error) {
 	if credentials == nil {
 		return "", nil
 	}
 	value, ok := credentials[apiKeyName]
 	if !ok {
-		return "", secretInvalid("the Secret has no key " + apiKeyName + ": put the provider's API key there")
+		return "", secretInvalid(secret + " has no key " + apiKeyName + "; " + keysOf(credentials) + "; put the provider's API key into " + apiKeyName)
 	}
 	key := strings.TrimRight(string(value), "\r\n")
 	switch {
 	case key == "":
-		return "", secretInvalid("the key " + apiKeyName + " of the Secret is empty: put the provider's API key there")
+		return "", secretInvalid("the key " + apiKeyName + " of " + secret + " is empty: put the provider's API key there")
 	case len(key) > maxAPIKey:
-		return "", secretInvalid("the key " + apiKeyName + " of the Secret is longer than 4096 bytes: put the provider's API key there, and nothing else")
+		return "", secretInvalid("the key " + apiKeyName + " of " + secret + " is longer than 4096 bytes: put the provider's API key there, and nothing else")
 	case strings.ContainsFunc(key, func(r rune) bool { return r <= ' ' || r > '~' }):
-		return "", secretInvalid("the key " + apiKeyName + " of the Secret holds spaces, line breaks or characters that are not ASCII: " +
+		return "", secretInvalid("the key " + apiKeyName + " of " + secret + " holds spaces, line breaks or characters that are not ASCII: " +
 			"put the provider's API key there as it is, and nothing else")
 	}
 	return key, nil
+}
+
+// keysOf tells which keys a Secret has, for whoever has misspelt one.
+func keysOf(credentials map[string][]byte) string {
+	if len(credentials) == 0 {
+		return "it has none"
+	}
+	return "it has: " + provider.List(slices.Collect(maps.Keys(credentials)))
 }
 
 func secretInvalid(message string) error {

@@ -10,6 +10,7 @@ import (
 	"net"
 	"net/http"
 	"net/url"
+	"strings"
 	"sync"
 	"time"
 
@@ -74,11 +75,12 @@ func (f *Factory) init() {
 // credentials hold no usable apiKey (SecretInvalid).
 func (f *Factory) Open(config provider.Config) (provider.Client, error) {
 	f.init()
-	base, err := f.endpoint(config)
+	names := config.Names.OrDefault()
+	base, err := f.endpoint(config, names.Endpoint)
 	if err != nil {
 		return nil, err
 	}
-	key, err := apiKey(config.Credentials)
+	key, err := apiKey(config.Credentials, names.Secret)
 	if err != nil {
 		return nil, err
 	}
@@ -91,6 +93,7 @@ func (f *Factory) Open(config provider.Config) (provider.Client, error) {
 	}
 	return &client{
 		base:      base,
+		names:     names,
 		key:       key,
 		secrets:   spellings(key),
 		transport: transport,
@@ -114,15 +117,21 @@ func (f *Factory) Close() {
 	f.guarded.CloseIdleConnections()
 }
 
-func (f *Factory) endpoint(config provider.Config) (*url.URL, error) {
+func (f *Factory) endpoint(config provider.Config, name string) (*url.URL, error) {
 	base, err := guard.Parse(config.Endpoint)
 	if err != nil {
-		return nil, notSent(provider.Terminal, reasonEndpointInvalid, err.Error(), err)
+		return nil, notSent(provider.Terminal, reasonEndpointInvalid, refusal(err, name), err)
 	}
 	if !config.Trusted {
 		if err := guard.CheckURL(config.Endpoint, f.AllowLoopback); err != nil {
-			return nil, notSent(provider.Terminal, reasonEndpointRefused, err.Error(), err)
+			return nil, notSent(provider.Terminal, reasonEndpointRefused, refusal(err, name), err)
 		}
 	}
 	return base, nil
+}
+
+// refusal is the guard's word on an endpoint, which begins with spec.endpoint,
+// with what the endpoint is called in its place.
+func refusal(err error, name string) string {
+	return name + strings.TrimPrefix(err.Error(), "spec.endpoint")
 }

@@ -24,14 +24,15 @@ func (c *client) notAnswered(ctx context.Context, progress *progress, err error)
 		}
 	}
 	if notAllowed, ok := errors.AsType[*guard.RefusedError](err); ok {
-		return notSent(provider.Transient, reasonEndpointRefused, notAllowed.Error(), cause)
+		return notSent(provider.Transient, reasonEndpointRefused, refusal(notAllowed, c.names.Endpoint), cause)
 	}
 	if message := c.certificateTrouble(err); message != "" {
 		return notSent(provider.Transient, reasonCertificateInvalid, message, cause)
 	}
 	if progress.handshakeFailed.Load() && !isTimeout(err) {
 		return notSent(provider.Transient, reasonHandshakeFailed,
-			fmt.Sprintf("no TLS connection could be made with %s: it must speak TLS 1.2 or later, or spec.endpoint must begin with http://", c.base.Host), cause)
+			fmt.Sprintf("no TLS connection could be made with %s: it must speak TLS 1.2 or later, or %s must begin with http://",
+				c.base.Host, c.names.Endpoint), cause)
 	}
 	message := c.noConnection(err)
 	if !refused {
@@ -54,7 +55,7 @@ func (c *client) certificateTrouble(err error) string {
 	host := c.base.Hostname()
 	switch {
 	case errors.As(err, &wrongHost):
-		return fmt.Sprintf("the provider's certificate is not for %s: correct the host in spec.endpoint or the certificate", host)
+		return fmt.Sprintf("the provider's certificate is not for %s: correct the host in %s or the certificate", host, c.names.Endpoint)
 	case errors.As(err, &unknown):
 		return fmt.Sprintf("the certificate of %s is signed by an authority that the operator does not know: "+
 			"use one of a known authority, or add the authority to the operator's image", host)
@@ -73,11 +74,11 @@ func (c *client) noConnection(err error) string {
 	var dns *net.DNSError
 	switch {
 	case errors.As(err, &dns) && dns.IsNotFound:
-		return fmt.Sprintf("there is no host %s: check spec.endpoint", c.base.Hostname())
+		return fmt.Sprintf("there is no host %s: check %s", c.base.Hostname(), c.names.Endpoint)
 	case errors.As(err, &dns):
 		return fmt.Sprintf("the host name %s could not be looked up", c.base.Hostname())
 	case errors.Is(err, syscall.ECONNREFUSED):
-		return fmt.Sprintf("connecting to %s was refused", host)
+		return fmt.Sprintf("connecting to %s was refused: check that the provider runs and listens there, and the host and port in %s", host, c.names.Endpoint)
 	case errors.Is(err, syscall.EHOSTUNREACH), errors.Is(err, syscall.ENETUNREACH):
 		return fmt.Sprintf("there is no route to %s", host)
 	case isTimeout(err):
