@@ -129,6 +129,21 @@ func ConfigsOf(ctx context.Context, reader client.Reader, namespace, secret stri
 	return list.Items, nil
 }
 
+// UsableConfigs are the names of the namespace's configurations that take new buckets.
+func UsableConfigs(ctx context.Context, reader client.Reader, namespace string) ([]string, error) {
+	list := &storagev1.BucketProviderConfigList{}
+	if err := reader.List(ctx, list, client.InNamespace(namespace), client.UnsafeDisableDeepCopy); err != nil {
+		return nil, fmt.Errorf("listing the namespace's BucketProviderConfigs: %w", err)
+	}
+	var names []string
+	for i := range list.Items {
+		if list.Items[i].DeletionTimestamp.IsZero() {
+			names = append(names, list.Items[i].Name)
+		}
+	}
+	return names, nil
+}
+
 // HeldSecrets are the Secrets of a namespace that carry the finalizer.
 func HeldSecrets(ctx context.Context, metadata client.Reader, namespace string) ([]metav1.PartialObjectMetadata, error) {
 	list := &metav1.PartialObjectMetadataList{}

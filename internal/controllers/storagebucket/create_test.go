@@ -312,3 +312,32 @@ func TestABucketOfAProviderThatIsNotThereSaysWhoseEndpointToCheck(t *testing.T) 
 		})
 	}
 }
+
+func TestABucketThatNothingServesSaysWhichConfigurationsThereAre(t *testing.T) {
+	t.Parallel()
+	w := operatortest.NewWorld(t, mockprovider.Options{})
+	w.Start(t, operatortest.Settings{})
+	waitMessage := func(end string) {
+		t.Helper()
+		waitFor(t, w, "photos", newBucket(""), func(b *storagev1.StorageBucket) string {
+			if message := messageOf(b.Status.Conditions, "Ready"); !strings.HasSuffix(message, end) {
+				return fmt.Sprintf("the message is %q, want it to end with %q", message, end)
+			}
+			return ""
+		})
+	}
+	w.Create(t, newBucket("photos"))
+	waitMessage(": create a BucketProviderConfig called default, which the administrator of the namespace may")
+	for _, name := range []string{"prod", "acme"} {
+		w.Create(t, newConfig(name, w.URL, ""))
+	}
+	waitMessage(": create a BucketProviderConfig called default, or set spec.providerRef to one of: acme, prod")
+	for _, name := range []string{"f", "e", "d", "c", "b"} {
+		w.Create(t, newConfig(name, w.URL, ""))
+	}
+	waitMessage(" to one of: acme, b, c, d, e and 2 more")
+	remove(t, w, newConfig("b", "", ""), newConfig("prod", "", ""))
+	waitMessage(" to one of: acme, c, d, e, f")
+	operatortest.Modify(t, w, "photos", newBucket(""), func(b *storagev1.StorageBucket) { b.Spec.ProviderRef = "acme" })
+	waitReady(t, w, "photos")
+}

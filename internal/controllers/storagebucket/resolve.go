@@ -9,8 +9,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	storagev1 "avalonhosting.example/bucketoperator/api/storage/v1"
+	"avalonhosting.example/bucketoperator/internal/controllers/index"
 	"avalonhosting.example/bucketoperator/internal/controllers/outside"
 	"avalonhosting.example/bucketoperator/internal/engine"
+	"avalonhosting.example/bucketoperator/internal/provider"
 )
 
 // resolve finds the provider that serves the bucket.
@@ -64,13 +66,13 @@ func (r *run) binding() (name string, bound bool, err error) {
 // names none falls back to the operator's default endpoint.
 func (r *run) find(ctx context.Context, name string, bound bool) (*outside.Target, error) {
 	if name == "" {
-		return r.defaultTarget(bound)
+		return r.defaultTarget(ctx, bound)
 	}
 	config := &storagev1.BucketProviderConfig{}
 	err := r.Client.Get(ctx, types.NamespacedName{Namespace: r.bucket.Namespace, Name: name}, config)
 	switch {
 	case apierrors.IsNotFound(err) && !bound && r.bucket.Spec.ProviderRef == "":
-		return r.defaultTarget(bound)
+		return r.defaultTarget(ctx, bound)
 	case apierrors.IsNotFound(err) && !bound:
 		return nil, engine.Missing(storagev1.ReasonProviderNotFound,
 			"there is no BucketProviderConfig %s in this namespace, which serves this bucket: create it, or correct spec.providerRef", name)
@@ -100,16 +102,28 @@ func (r *run) find(ctx context.Context, name string, bound bool) (*outside.Targe
 	return &target, nil
 }
 
-func (r *run) defaultTarget(bound bool) (*outside.Target, error) {
+func (r *run) defaultTarget(ctx context.Context, bound bool) (*outside.Target, error) {
 	switch {
 	case r.DefaultEndpoint == "" && bound:
 		return nil, engine.Missing(storagev1.ReasonProviderNotFound,
 			"the operator's default endpoint serves this bucket, and it has none any more: start the operator with --default-provider-endpoint")
 	case r.DefaultEndpoint == "":
+		configs, err := index.UsableConfigs(ctx, r.Client, r.bucket.Namespace)
+		if err != nil {
+			return nil, err
+		}
 		return nil, engine.Missing(storagev1.ReasonProviderNotFound,
-			"spec.providerRef names no BucketProviderConfig, there is none called %s in this namespace, and the operator has no default endpoint: create one, or name one",
-			storagev1.DefaultBucketProviderConfigName)
+			"spec.providerRef names no BucketProviderConfig, there is none called %[1]s in this namespace, and the operator has no default endpoint: "+
+				"create a BucketProviderConfig called %[1]s, %[2]s", storagev1.DefaultBucketProviderConfigName, orName(configs))
 	}
 	target := outside.Default(r.DefaultEndpoint)
 	return &target, nil
+}
+
+// orName tells what else there is to do where no configuration serves a bucket.
+func orName(configs []string) string {
+	if len(configs) == 0 {
+		return "which the administrator of the namespace may"
+	}
+	return "or set spec.providerRef to one of: " + provider.List(configs)
 }

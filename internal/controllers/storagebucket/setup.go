@@ -3,10 +3,12 @@ package storagebucket
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -54,6 +56,7 @@ func SetUp(mgr ctrl.Manager, kind *Kind, metadata cache.Cache, engineOptions eng
 		Owns(&corev1.Service{}, watched()).
 		Owns(&discoveryv1.EndpointSlice{}, watched()).
 		Watches(&storagev1.BucketProviderConfig{}, handler.EnqueueRequestsFromMapFunc(kind.usersOfConfig), builder.WithPredicates(configChanged())).
+		Watches(&storagev1.BucketProviderConfig{}, handler.EnqueueRequestsFromMapFunc(kind.unserved), builder.WithPredicates(choiceChanged())).
 		WatchesRawSource(source.Kind(metadata, outside.NewSecretMetadata(),
 			handler.TypedEnqueueRequestsFromMapFunc(kind.usersOfSecret), secretChanged())).
 		WatchesRawSource(source.Kind(metadata, outside.NewSecretMetadata(),
@@ -75,6 +78,25 @@ func (k *Kind) usersOfConfig(ctx context.Context, config client.Object) []reconc
 		logf.FromContext(ctx).Error(err, "Passing on a change of a configuration")
 	}
 	return index.Requests(buckets)
+}
+
+// unserved are the buckets of a configuration's namespace that nothing serves:
+// they tell which configurations there are to choose from.
+func (k *Kind) unserved(ctx context.Context, config client.Object) []reconcile.Request {
+	if k.DefaultEndpoint != "" {
+		return nil
+	}
+	served := types.NamespacedName{Namespace: config.GetNamespace(), Name: storagev1.DefaultBucketProviderConfigName}
+	if err := k.Client.Get(ctx, served, &storagev1.BucketProviderConfig{}); !apierrors.IsNotFound(err) {
+		return nil
+	}
+	buckets, err := index.BucketsOf(ctx, k.Client, served.Namespace, served.Name, 0)
+	if err != nil {
+		logf.FromContext(ctx).Error(err, "Passing on which configurations there are")
+	}
+	return index.Requests(slices.DeleteFunc(buckets, func(b storagev1.StorageBucket) bool {
+		return b.Status.ID != "" || b.Spec.ProviderRef != ""
+	}))
 }
 
 // usersOfSecret are the buckets of the configurations that name a Secret.
@@ -119,6 +141,14 @@ func configChanged() predicate.Predicate {
 			e.ObjectOld.GetUID() != e.ObjectNew.GetUID() ||
 			controllerutil.ContainsFinalizer(e.ObjectOld, storagev1.ConfigFinalizer) !=
 				controllerutil.ContainsFinalizer(e.ObjectNew, storagev1.ConfigFinalizer)
+	}}
+}
+
+// choiceChanged lets through that there is a configuration more, or one less,
+// that takes new buckets.
+func choiceChanged() predicate.Predicate {
+	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
+		return e.ObjectOld.GetDeletionTimestamp().IsZero() != e.ObjectNew.GetDeletionTimestamp().IsZero()
 	}}
 }
 
