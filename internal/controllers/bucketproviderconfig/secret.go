@@ -4,7 +4,9 @@ import (
 	"context"
 	"fmt"
 
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -119,12 +121,22 @@ func (r *run) neededBy(ctx context.Context, secret *metav1.PartialObjectMetadata
 			continue
 		}
 		if config.UID == r.config.UID && !secret.DeletionTimestamp.IsZero() {
-			r.pass.Note(storagev1.ConditionSecretKept, metav1.ConditionTrue, storagev1.ReasonInUse,
-				"Secret %s is being deleted. %s", secret.Name, inUse(users))
+			r.noteKept(secret.Name, users)
 		}
 		return true, nil
 	}
 	return false, nil
+}
+
+// noteKept tells that the Secret goes once no bucket uses it, and records an
+// event when that begins: whoever deleted it may think that it can be applied anew.
+func (r *run) noteKept(secret string, users []storagev1.StorageBucket) {
+	message := fmt.Sprintf("Secret %s is being deleted. %s. What is applied onto it until then goes with it: "+
+		"make another Secret, and set spec.secretRef.name to that", secret, inUse(users))
+	r.pass.Note(storagev1.ConditionSecretKept, metav1.ConditionTrue, storagev1.ReasonInUse, "%s", message)
+	if !meta.IsStatusConditionTrue(r.config.Status.Conditions, storagev1.ConditionSecretKept) {
+		r.pass.Announce(corev1.EventTypeWarning, storagev1.ReasonInUse, "%s: %s", storagev1.ConditionSecretKept, message)
+	}
 }
 
 func (r *run) patchFinalizers(ctx context.Context, secret *metav1.PartialObjectMetadata, change func(client.Object, string) bool) error {

@@ -213,7 +213,8 @@ func TestBehaviour04ASecretInUseSaysWhoKeepsIt(t *testing.T) {
 	waitReady(t, w, "photos")
 	remove(t, w, newSecret("credentials", ""))
 	config := waitConfigCondition(t, w, "acme", storagev1.ConditionSecretKept, metav1.ConditionTrue, storagev1.ReasonInUse)
-	wantText(t, "the message", messageOf(config.Status.Conditions, storagev1.ConditionSecretKept), "credentials", "photos")
+	wantText(t, "the message", messageOf(config.Status.Conditions, storagev1.ConditionSecretKept), "credentials", "photos", "goes with it", "spec.secretRef.name")
+	waitEvent(t, w, "acme", corev1.EventTypeWarning, storagev1.ReasonInUse, "SecretKept: Secret credentials", "photos", "goes with it", "spec.secretRef.name")
 
 	remove(t, w, newBucket("photos"))
 	waitGone(t, w, newBucket("photos"))

@@ -133,9 +133,11 @@ func wantText(t *testing.T, what, text string, parts ...string) {
 	}
 }
 
-// waitEvent waits until an event of that reason was recorded for the object.
-func waitEvent(t *testing.T, w *operatortest.World, object, eventType, reason string) {
+// waitEvent waits until an event of that reason was recorded for the object,
+// and tells whether its note has the parts.
+func waitEvent(t *testing.T, w *operatortest.World, object, eventType, reason string, parts ...string) {
 	t.Helper()
+	note := ""
 	operatortest.Eventually(t, func(ctx context.Context) string {
 		list := &eventsv1.EventList{}
 		if err := w.Client.List(ctx, list, client.InNamespace(w.Namespace)); err != nil {
@@ -143,11 +145,13 @@ func waitEvent(t *testing.T, w *operatortest.World, object, eventType, reason st
 		}
 		for _, e := range list.Items {
 			if e.Regarding.Name == object && e.Reason == reason && e.Type == eventType {
+				note = e.Note
 				return ""
 			}
 		}
 		return fmt.Sprintf("no event %s/%s for %s among %d", eventType, reason, object, len(list.Items))
 	})
+	wantText(t, "the event "+reason, note, parts...)
 }
 
 // request is a request that the operator made.
