@@ -242,6 +242,8 @@ func (r *Reconciler[T]) tell(ctx context.Context, pass *Pass, obj T) {
 		logf.FromContext(ctx).Info("Readiness changed",
 			"ready", now.ready.Status, "reason", now.ready.Reason, "message", now.ready.Message)
 		switch {
+		case now.ready.Reason == ReasonDeleting && now.blocked.Status == metav1.ConditionTrue:
+			// The warning below says the same.
 		case now.ready.Status == metav1.ConditionTrue, now.ready.Reason == ReasonDeleting:
 			pass.Announce(corev1.EventTypeNormal, now.ready.Reason, "%s", now.ready.Message)
 		case now.ready.Status == metav1.ConditionFalse:
