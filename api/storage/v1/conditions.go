@@ -129,6 +129,8 @@ const (
 	ReasonApplied = "Applied"
 	// ReasonResizing: the provider has taken the new size and does not have it yet.
 	ReasonResizing = "Resizing"
+	// ReasonResized: the provider has given the bucket the size of the spec. An event's reason.
+	ReasonResized = "Resized"
 	// ReasonSizeDiffers: the provider was asked for the size and gave another, say by rounding up.
 	ReasonSizeDiffers = "SizeDiffers"
 	// ReasonIDConflict: the provider gave another StorageBucket the same bucket.

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -152,6 +153,16 @@ func waitEvent(t *testing.T, w *operatortest.World, object, eventType, reason st
 		return fmt.Sprintf("no event %s/%s for %s among %d", eventType, reason, object, len(list.Items))
 	})
 	wantText(t, "the event "+reason, note, parts...)
+}
+
+// eventsOf are the events of that reason that were recorded for the object.
+func eventsOf(t *testing.T, w *operatortest.World, object, reason string) []eventsv1.Event {
+	t.Helper()
+	list := &eventsv1.EventList{}
+	if err := w.Client.List(t.Context(), list, client.InNamespace(w.Namespace)); err != nil {
+		t.Fatal(err)
+	}
+	return slices.DeleteFunc(list.Items, func(e eventsv1.Event) bool { return e.Regarding.Name != object || e.Reason != reason })
 }
 
 // request is a request that the operator made.

@@ -51,6 +51,7 @@ func (r *run) provision(ctx context.Context) error {
 	status.VanishedID = ""
 	status.Provider, status.Endpoint = through, r.target.Endpoint
 	r.observe(found)
+	r.grown()
 	return r.converge(ctx, client, found)
 }
 

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	logf "sigs.k8s.io/controller-runtime/pkg/log"
@@ -35,7 +36,7 @@ func (r *run) fitSize(ctx context.Context, client provider.Client, found provide
 }
 
 func (r *run) resize(ctx context.Context, client provider.Client) error {
-	status, size := &r.bucket.Status, r.bucket.Spec.SizeGB
+	status, size, was := &r.bucket.Status, r.bucket.Spec.SizeGB, r.bucket.Status.SizeGB
 	logf.FromContext(ctx).Info("Resizing the bucket", "sizeGB", size)
 	resized, err := client.Resize(ctx, status.ID, size)
 	switch {
@@ -55,12 +56,30 @@ func (r *run) resize(ctx context.Context, client provider.Client) error {
 	switch {
 	case status.SizeGB == size:
 		r.pass.Note(storagev1.ConditionSizeApplied, metav1.ConditionTrue, storagev1.ReasonApplied, "")
+		if !r.sizeNoted(storagev1.ReasonApplied) { // not one that agrees again and again, and does nothing
+			r.announceResized(was)
+		}
 		return nil
 	case status.SizeGB > size && r.knownSizeGB < size: // what grows to a size passes through no larger one
 		r.noteOtherSize()
 		return nil
 	}
 	return r.awaitSize()
+}
+
+// grown announces that a bucket which existed before this pass now has the size
+// of the spec, after it was asked for: a provider may take its time, and the
+// answer to the call may have been lost.
+func (r *run) grown() {
+	known := meta.FindStatusCondition(r.bucket.Status.Conditions, storagev1.ConditionSizeApplied) != nil
+	if known && r.knownSizeGB != 0 && r.knownSizeGB != r.bucket.Spec.SizeGB && r.bucket.Status.SizeGB == r.bucket.Spec.SizeGB {
+		r.announceResized(r.knownSizeGB)
+	}
+}
+
+func (r *run) announceResized(was int32) {
+	r.pass.Announce(corev1.EventTypeNormal, storagev1.ReasonResized,
+		"bucket %s was resized from %d to %d GB", r.bucket.Status.ID, was, r.bucket.Status.SizeGB)
 }
 
 // awaitSize waits for a size that the provider has agreed to.

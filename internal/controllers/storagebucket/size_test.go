@@ -46,8 +46,54 @@ func TestAProviderThatRoundsSizesIsAskedOnceAndTheBucketIsReady(t *testing.T) {
 
 	operatortest.Modify(t, w, "photos", newBucket(""), func(b *storagev1.StorageBucket) { b.Spec.SizeGB = 320 })
 	waitCondition(t, w, "photos", storagev1.ConditionSizeApplied, metav1.ConditionTrue, storagev1.ReasonApplied)
+	waitEvent(t, w, "photos", "Normal", storagev1.ReasonResized, "from 256 to 320 GB")
 	operatortest.Modify(t, w, "photos", newBucket(""), func(b *storagev1.StorageBucket) { b.Spec.SizeGB = 100 })
 	waitCondition(t, w, "photos", "Stalled", metav1.ConditionTrue, storagev1.ReasonResizeRefused)
+}
+
+func TestAResizeIsAnnouncedOnceItIsDone(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		options mockprovider.Options
+		fault   mockprovider.Fault
+		resized int
+		status  metav1.ConditionStatus
+		reason  string
+	}{
+		"at once":                         {resized: 1, status: metav1.ConditionTrue, reason: storagev1.ReasonApplied},
+		"after a while":                   {fault: mockprovider.Fault{AfterWork: true, Body: `{"phase":"Active","sizeGB":100}`}, resized: 1, status: metav1.ConditionTrue, reason: storagev1.ReasonApplied},
+		"although the answer was lost":    {fault: mockprovider.Fault{AfterWork: true, Drop: true}, resized: 1, status: metav1.ConditionTrue, reason: storagev1.ReasonApplied},
+		"in words alone":                  {fault: mockprovider.Fault{Empty: true}, resized: 1, status: metav1.ConditionTrue, reason: storagev1.ReasonApplied},
+		"not at all":                      {fault: mockprovider.Fault{Status: 405}, status: metav1.ConditionFalse, reason: storagev1.ReasonNotSupported},
+		"not, as it is refused":           {fault: mockprovider.Fault{Status: 422}, status: metav1.ConditionFalse, reason: storagev1.ReasonResizeRefused},
+		"to another size, which is noted": {options: mockprovider.Options{SizeStep: 300}, status: metav1.ConditionFalse, reason: storagev1.ReasonSizeDiffers},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := operatortest.NewWorld(t, tc.options)
+			w.Start(t, operatortest.Settings{DefaultEndpoint: w.URL, Resync: 200 * time.Millisecond})
+			w.Create(t, newBucket("photos"))
+			waitReady(t, w, "photos")
+			if tc.fault != (mockprovider.Fault{}) {
+				w.Provider.Faults().Add(mockprovider.Rule{Operation: mockprovider.Resize, Fault: tc.fault})
+			}
+			operatortest.Modify(t, w, "photos", newBucket(""), func(b *storagev1.StorageBucket) { b.Spec.SizeGB = 400 })
+			waitCondition(t, w, "photos", storagev1.ConditionSizeApplied, tc.status, tc.reason)
+			if tc.resized > 0 {
+				waitEvent(t, w, "photos", "Normal", storagev1.ReasonResized, "from 100 to 400 GB")
+			}
+			gets := len(callsOf(w, mockprovider.Get))
+			operatortest.Eventually(t, func(_ context.Context) string {
+				if len(callsOf(w, mockprovider.Get)) < gets+4 {
+					return "the resyncs did not come"
+				}
+				return ""
+			})
+			if n := len(eventsOf(t, w, "photos", storagev1.ReasonResized)); n != tc.resized {
+				t.Errorf("there are %d events of it, want %d", n, tc.resized)
+			}
+		})
+	}
 }
 
 // callsOf are the calls of one operation that the provider got.
