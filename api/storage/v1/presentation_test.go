@@ -61,6 +61,7 @@ func TestColumnsShowWhatTheObjectHolds(t *testing.T) {
 		}
 	}
 	bucket.Status = fullStatus()
+	bucket.Status.SizeGB = 128 // what the provider has made of 100
 	config.Status = storagev1.BucketProviderConfigStatus{ObservedGeneration: 1, Conditions: []metav1.Condition{ready()}}
 	for _, object := range []client.Object{bucket, config} {
 		if err := c.Status().Update(t.Context(), object); err != nil {
@@ -70,7 +71,7 @@ func TestColumnsShowWhatTheObjectHolds(t *testing.T) {
 	for resource, want := range map[string]map[string]any{
 		"storagebuckets": {
 			"Name": "media-assets", "Ready": "True", "Reason": "Available", "Phase": "Active", "ID": "bucket-1", "Region": "us-east-1",
-			"SizeGB": float64(100), "Provider": "acme", "Endpoint": "https://buckets.example.com", "Message": "bucket bucket-1 is active",
+			"SizeGB": float64(128), "Provider": "acme", "Endpoint": "https://buckets.example.com", "Message": "bucket bucket-1 is active",
 		},
 		"bucketproviderconfigs": {
 			"Name": "acme", "Ready": "True", "Reason": "Available", "Type": "HTTP", "Endpoint": "https://buckets.example.com",

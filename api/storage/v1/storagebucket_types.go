@@ -194,7 +194,7 @@ type Binding struct {
 // +kubebuilder:printcolumn:name="Phase",type=string,JSONPath=`.status.phase`
 // +kubebuilder:printcolumn:name="ID",type=string,JSONPath=`.status.id`
 // +kubebuilder:printcolumn:name="Region",type=string,JSONPath=`.spec.region`
-// +kubebuilder:printcolumn:name="SizeGB",type=integer,JSONPath=`.spec.sizeGB`
+// +kubebuilder:printcolumn:name="SizeGB",type=integer,JSONPath=`.status.sizeGB`
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
 // +kubebuilder:printcolumn:name="Provider",type=string,priority=1,JSONPath=`.status.provider.name`
 // +kubebuilder:printcolumn:name="Endpoint",type=string,priority=1,JSONPath=`.status.endpoint`

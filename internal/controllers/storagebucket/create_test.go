@@ -149,7 +149,8 @@ func TestAMinimalProviderIsEnough(t *testing.T) {
 
 	operatortest.Modify(t, w, "photos", newBucket(""), func(b *storagev1.StorageBucket) { b.Spec.SizeGB = 200 })
 	waitCondition(t, w, "photos", storagev1.ConditionSizeApplied, metav1.ConditionFalse, storagev1.ReasonNotSupported)
-	waitReady(t, w, "photos")
+	bucket := waitReady(t, w, "photos")
+	wantText(t, "the message", messageOf(bucket.Status.Conditions, "Ready"), "it has 100 GB, spec.sizeGB 200 is not applied: see SizeApplied")
 
 	remove(t, w, newBucket("photos"))
 	waitGone(t, w, newBucket("photos"))

@@ -61,7 +61,8 @@ func (k *Kind) Teardown(pass *engine.Pass, bucket *storagev1.StorageBucket) []en
 	return []engine.Step{{Condition: storagev1.ConditionProvisioned, Reason: storagev1.ReasonBucketDeleted, Do: r.remove}}
 }
 
-// Summarize sets the phase.
+// Summarize sets the phase. A bucket whose provider keeps it at another size is
+// ready, and its message says so.
 func (k *Kind) Summarize(bucket *storagev1.StorageBucket, outcome engine.Outcome) string {
 	status := &bucket.Status
 	switch {
@@ -74,7 +75,11 @@ func (k *Kind) Summarize(bucket *storagev1.StorageBucket, outcome engine.Outcome
 	default:
 		status.Phase = storagev1.BucketPhaseProvisioning
 	}
-	return fmt.Sprintf("bucket %s is active at %s", status.ID, status.Endpoint)
+	message := fmt.Sprintf("bucket %s is active at %s", status.ID, status.Endpoint)
+	if size := bucket.Spec.SizeGB; status.SizeGB != size && status.SizeGB != 0 {
+		message += fmt.Sprintf("; it has %d GB, spec.sizeGB %d is not applied: see %s", status.SizeGB, size, storagev1.ConditionSizeApplied)
+	}
+	return message
 }
 
 // run is one pass over one bucket: what the steps have learned so far.

@@ -2,6 +2,7 @@ package storagebucket_test
 
 import (
 	"context"
+	"strings"
 	"testing"
 	"time"
 
@@ -20,6 +21,7 @@ func TestAProviderThatRoundsSizesIsAskedOnceAndTheBucketIsReady(t *testing.T) {
 	waitReady(t, w, "photos")
 	bucket := waitCondition(t, w, "photos", storagev1.ConditionSizeApplied, metav1.ConditionFalse, storagev1.ReasonSizeDiffers)
 	wantText(t, "the message", messageOf(bucket.Status.Conditions, storagev1.ConditionSizeApplied), "100", "128")
+	wantText(t, "the message of Ready", messageOf(bucket.Status.Conditions, "Ready"), "; it has 128 GB, spec.sizeGB 100 is not applied: see SizeApplied")
 	waitEvent(t, w, "photos", "Warning", storagev1.ReasonSizeDiffers)
 	if n := len(callsOf(w, mockprovider.Resize)); n != 0 {
 		t.Errorf("a bucket that was made larger than it was to be was resized %d times", n)
@@ -47,6 +49,9 @@ func TestAProviderThatRoundsSizesIsAskedOnceAndTheBucketIsReady(t *testing.T) {
 	operatortest.Modify(t, w, "photos", newBucket(""), func(b *storagev1.StorageBucket) { b.Spec.SizeGB = 320 })
 	waitCondition(t, w, "photos", storagev1.ConditionSizeApplied, metav1.ConditionTrue, storagev1.ReasonApplied)
 	waitEvent(t, w, "photos", "Normal", storagev1.ReasonResized, "from 256 to 320 GB")
+	if message := messageOf(waitReady(t, w, "photos").Status.Conditions, "Ready"); strings.Contains(message, "SizeApplied") {
+		t.Errorf("the message of Ready is still %q", message)
+	}
 	operatortest.Modify(t, w, "photos", newBucket(""), func(b *storagev1.StorageBucket) { b.Spec.SizeGB = 100 })
 	waitCondition(t, w, "photos", "Stalled", metav1.ConditionTrue, storagev1.ReasonResizeRefused)
 }
