@@ -71,6 +71,29 @@ func TestEveryFieldIsExplained(t *testing.T) {
 	}
 }
 
+// TestExplainTellsBoundsDefaultsAndWhatFollows looks for what a user of kubectl
+// explain, which shows no minimum and no default, has to be told in words.
+func TestExplainTellsBoundsDefaultsAndWhatFollows(t *testing.T) {
+	t.Parallel()
+	words := map[string][]string{
+		"spec.sizeGB": {
+			"at least 1", storagev1.ConditionSizeApplied, storagev1.ReasonResizeRefused, storagev1.ReasonNotSupported, storagev1.ReasonSizeDiffers,
+		},
+		"spec.deletionPolicy": {"Delete (the default)", "Retain"},
+	}
+	walk(definition(t, "storagebuckets").Spec.Versions[0].Schema.OpenAPIV3Schema, "", func(path, _ string, field *apiextensionsv1.JSONSchemaProps) {
+		for _, word := range words[path] {
+			if !strings.Contains(field.Description, word) {
+				t.Errorf("the description of %s does not tell %q: %q", path, word, field.Description)
+			}
+		}
+		delete(words, path)
+	})
+	if len(words) > 0 {
+		t.Errorf("there are no fields of %v", words)
+	}
+}
+
 func TestEveryFieldIsBounded(t *testing.T) {
 	t.Parallel()
 	for _, resource := range resources {

@@ -57,8 +57,10 @@ type StorageBucketSpec struct {
 	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="region cannot be changed: delete this StorageBucket and create another in the new region"
 	Region string `json:"region,omitempty"`
 
-	// sizeGB is the size of the bucket in gigabytes. It may be raised; whether it may be lowered, and
-	// whether a bucket can be resized at all, is for the provider to say: see the condition SizeApplied.
+	// sizeGB is the size of the bucket in gigabytes, at least 1. It may be raised and lowered; the provider
+	// decides. If it refuses this size, as many refuse a smaller one, the bucket stays as it was, and the
+	// conditions SizeApplied and Ready are False with reason ResizeRefused. If it cannot resize, or makes
+	// another size, SizeApplied alone is False, with reason NotSupported or SizeDiffers.
 	// +required
 	// +kubebuilder:validation:Minimum=1
 	SizeGB int32 `json:"sizeGB,omitempty"`

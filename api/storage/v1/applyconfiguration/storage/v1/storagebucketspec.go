@@ -14,8 +14,10 @@ type StorageBucketSpecApplyConfiguration struct {
 	// region is where the provider keeps the bucket, in the provider's own spelling, such as us-east-1.
 	// It cannot be changed: data would have to move.
 	Region *string `json:"region,omitempty"`
-	// sizeGB is the size of the bucket in gigabytes. It may be raised; whether it may be lowered, and
-	// whether a bucket can be resized at all, is for the provider to say: see the condition SizeApplied.
+	// sizeGB is the size of the bucket in gigabytes, at least 1. It may be raised and lowered; the provider
+	// decides. If it refuses this size, as many refuse a smaller one, the bucket stays as it was, and the
+	// conditions SizeApplied and Ready are False with reason ResizeRefused. If it cannot resize, or makes
+	// another size, SizeApplied alone is False, with reason NotSupported or SizeDiffers.
 	SizeGB *int32 `json:"sizeGB,omitempty"`
 	// encrypted asks the provider to encrypt the bucket at rest. Left out, it means false.
 	// A provider that does not say what it did is reported in the condition EncryptionApplied.
