@@ -280,9 +280,9 @@ func TestABucketOfNoProviderSaysWhatIsMissing(t *testing.T) {
 
 	w.Create(t, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "credentials"}, StringData: map[string]string{"token": "key"}})
 	bucket = waitCondition(t, w, "photos", "Ready", metav1.ConditionFalse, "SecretInvalid")
-	wantText(t, "the message", messageOf(bucket.Status.Conditions, "Ready"), "Secret credentials (of BucketProviderConfig default) has no key apiKey; it has: token")
+	wantText(t, "the message", messageOf(bucket.Status.Conditions, "Ready"), "Secret credentials (of BucketProviderConfig default) has no key apiKey: put")
 	config := waitConfigCondition(t, w, "acme", "Ready", metav1.ConditionFalse, "SecretInvalid")
-	wantText(t, "the configuration's message", messageOf(config.Status.Conditions, "Ready"), "Secret credentials has no key apiKey; it has: token")
+	wantText(t, "the configuration's message", messageOf(config.Status.Conditions, "Ready"), "Secret credentials has no key apiKey: put")
 
 	operatortest.Modify(t, w, "credentials", &corev1.Secret{}, func(s *corev1.Secret) { s.Data = map[string][]byte{"apiKey": []byte("wrong")} })
 	bucket = waitCondition(t, w, "music", "Ready", metav1.ConditionFalse, "Unauthorized")

@@ -26,7 +26,7 @@ func apiKey(credentials map[string][]byte, secret string) (string, error) {
 	}
 	value, ok := credentials[apiKeyName]
 	if !ok {
-		return "", secretInvalid(secret + " has no key " + apiKeyName + "; " + keysOf(credentials) + "; put the provider's API key into " + apiKeyName)
+		return "", secretInvalid(secret + " has no key " + apiKeyName + misspelt(credentials) + ": put the provider's API key into " + apiKeyName)
 	}
 	key := strings.TrimRight(string(value), "\r\n")
 	switch {
@@ -41,12 +41,19 @@ func apiKey(credentials map[string][]byte, secret string) (string, error) {
 	return key, nil
 }
 
-// keysOf tells which keys a Secret has, for whoever has misspelt one.
-func keysOf(credentials map[string][]byte) string {
-	if len(credentials) == 0 {
-		return "it has none"
+// misspelt tells of a key that differs from the right one in its spelling alone.
+// What other keys a Secret has is not told: whoever may name any Secret in a
+// configuration is not to learn what is in it.
+func misspelt(credentials map[string][]byte) string {
+	plain := func(key string) string {
+		return strings.NewReplacer("-", "", "_", "", ".", "").Replace(strings.ToLower(key))
 	}
-	return "it has: " + provider.List(slices.Collect(maps.Keys(credentials)))
+	for _, key := range slices.Sorted(maps.Keys(credentials)) {
+		if plain(key) == plain(apiKeyName) {
+			return ", but " + key
+		}
+	}
+	return ""
 }
 
 func secretInvalid(message string) error {
