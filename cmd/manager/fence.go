@@ -33,8 +33,8 @@ type fenced struct {
 
 // RoundTrip refuses a request while the lease may be another's.
 func (f fenced) RoundTrip(request *http.Request) (*http.Response, error) {
-	reads := request.Method == http.MethodGet || request.Method == http.MethodHead
-	if !(reads && f.reads) && f.lease.stale() {
+	passes := f.reads && (request.Method == http.MethodGet || request.Method == http.MethodHead)
+	if !passes && f.lease.stale() {
 		if request.Body != nil {
 			_ = request.Body.Close()
 		}

@@ -19,7 +19,7 @@ func TestALeaderThatCouldNotRenewChangesNothingMore(t *testing.T) {
 	clock := clocktesting.NewFakePassiveClock(time.Unix(1, 0))
 	l := &lease{Interface: &stubLock{}, clock: clock, deadline: 5 * time.Second}
 	client := &http.Client{Transport: l.fence(http.DefaultTransport)}
-	send := func(method string) error {
+	sendBy := func(client *http.Client, method string) error {
 		t.Helper()
 		request, err := http.NewRequestWithContext(t.Context(), method, server.URL, strings.NewReader("{}"))
 		if err != nil {
@@ -30,6 +30,10 @@ func TestALeaderThatCouldNotRenewChangesNothingMore(t *testing.T) {
 			err = response.Body.Close()
 		}
 		return err
+	}
+	send := func(method string) error {
+		t.Helper()
+		return sendBy(client, method)
 	}
 	renew := func() {
 		t.Helper()
@@ -54,7 +58,7 @@ func TestALeaderThatCouldNotRenewChangesNothingMore(t *testing.T) {
 		t.Errorf("reading: %v", err)
 	}
 	provider := &http.Client{Transport: l.fenceAll(http.DefaultTransport)}
-	if _, err := provider.Get(server.URL); err == nil || !strings.Contains(err.Error(), leaseName) {
+	if err := sendBy(provider, http.MethodGet); err == nil || !strings.Contains(err.Error(), leaseName) {
 		t.Errorf("reading at a provider: %v, want an error that names the lease", err)
 	}
 	renew()
