@@ -82,8 +82,9 @@ func (l *lease) note(begun time.Time, record resourcelock.LeaderElectionRecord, 
 	case record.HolderIdentity == l.Identity():
 		l.renewed.Store(&begun)
 	default:
-		if l.renewed.Swap(nil) != nil {
-			l.ended.Store(true)
+		if l.renewed.Load() != nil {
+			l.ended.Store(true) // first, or the fence would be open for a moment
+			l.renewed.Store(nil)
 		}
 	}
 	return err

@@ -170,6 +170,9 @@ func (r *permissionReview) allowed(ctx context.Context, q *question) (bool, erro
 	if err != nil {
 		return false, err
 	}
+	if !answer.Status.Allowed && answer.Status.EvaluationError != "" {
+		return false, fmt.Errorf("it could not be decided: %s", answer.Status.EvaluationError) // which is no refusal
+	}
 	return answer.Status.Allowed, nil
 }
 
