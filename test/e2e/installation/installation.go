@@ -139,35 +139,44 @@ func WaitAvailable(t testing.TB, namespace, name string) {
 	})
 }
 
-// Leader is the pod that leads, and when it took the lease.
-func Leader(ctx context.Context, t testing.TB, c client.Client) (*corev1.Pod, time.Time, error) {
-	t.Helper()
+// Leader is who holds the lease.
+type Leader struct {
+	// Pod is the one that the leader runs in.
+	Pod *corev1.Pod
+	// Holder is the process: one that is started again in the pod is another.
+	Holder string
+	// Since is when it took the lease.
+	Since time.Time
+}
+
+func leader(ctx context.Context, c client.Client) (*Leader, error) {
 	lease := &coordinationv1.Lease{}
 	if err := c.Get(ctx, client.ObjectKey{Namespace: Namespace, Name: Lease}, lease); err != nil {
-		return nil, time.Time{}, err
+		return nil, err
 	}
 	if lease.Spec.HolderIdentity == nil || *lease.Spec.HolderIdentity == "" || lease.Spec.AcquireTime == nil {
-		return nil, time.Time{}, fmt.Errorf("nobody holds the lease")
+		return nil, fmt.Errorf("nobody holds the lease")
 	}
 	name, _, _ := strings.Cut(*lease.Spec.HolderIdentity, "_")
 	pod := &corev1.Pod{}
 	if err := c.Get(ctx, client.ObjectKey{Namespace: Namespace, Name: name}, pod); err != nil {
-		return nil, time.Time{}, err
+		return nil, err
 	}
-	return pod, lease.Spec.AcquireTime.Time, nil
+	return &Leader{Pod: pod, Holder: *lease.Spec.HolderIdentity, Since: lease.Spec.AcquireTime.Time}, nil
 }
 
-// WaitLeader waits until a pod leads that is not the former one, nil for any.
-func WaitLeader(t testing.TB, c client.Client, former *corev1.Pod) (leader *corev1.Pod, since time.Time) {
+// WaitLeader waits until a process leads that is not the former one, nil for any.
+func WaitLeader(t testing.TB, c client.Client, former *Leader) *Leader {
 	t.Helper()
-	testnode.Eventually(t, "a pod leads", func(ctx context.Context) (err error) {
-		leader, since, err = Leader(ctx, t, c)
-		if err == nil && former != nil && leader.UID == former.UID {
-			err = fmt.Errorf("pod %s still holds the lease", former.Name)
+	var found *Leader
+	testnode.Eventually(t, "a process leads", func(ctx context.Context) (err error) {
+		found, err = leader(ctx, c)
+		if err == nil && former != nil && found.Holder == former.Holder {
+			err = fmt.Errorf("%s still holds the lease", former.Holder)
 		}
 		return err
 	})
-	return leader, since
+	return found
 }
 
 // WaitGone waits until an object is no more.

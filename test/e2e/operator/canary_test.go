@@ -14,7 +14,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	storagev1 "avalonhosting.example/bucketoperator/api/storage/v1"
@@ -22,7 +21,8 @@ import (
 	"avalonhosting.example/bucketoperator/test/e2e/testnode"
 )
 
-// canaryKey is a provider's key like no other text.
+// canaryKey is a provider's key like no other text. All of the suite use it, so
+// that the logs of lives that have ended might hold it.
 const canaryKey = "canary-hT7mQe42VxNd"
 
 // canary looks for a provider's key in all that people may read who may not read
@@ -30,7 +30,7 @@ const canaryKey = "canary-hT7mQe42VxNd"
 // it in its messages.
 func (s *suite) canary(t *testing.T) {
 	testnode.NeedsOwnNode(t, "reaching pods from the test")
-	namespace := testnode.Namespace(t)
+	namespace := s.namespace(t)
 	message, err := json.Marshal(map[string]any{
 		"operation": "Create", "status": 400, "body": fmt.Sprintf(`{"message":"the key %s is too old"}`, canaryKey), "from": 2,
 	})
@@ -45,16 +45,7 @@ func (s *suite) canary(t *testing.T) {
 			t.Error(err)
 		}
 	})
-	s.create(t, namespace,
-		&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "credentials"}, StringData: map[string]string{"apiKey": canaryKey}},
-		&storagev1.BucketProviderConfig{
-			ObjectMeta: metav1.ObjectMeta{Name: storagev1.DefaultBucketProviderConfigName},
-			Spec: storagev1.BucketProviderConfigSpec{
-				Endpoint: s.provider.Endpoint(), SecretRef: storagev1.SecretReference{Name: "credentials"},
-			},
-		},
-		newBucket("photos"),
-	)
+	s.create(t, namespace, newBucket("photos"))
 	s.waitAllReady(t, namespace, 1)
 	s.create(t, namespace, newBucket("told"))
 	testnode.Eventually(t, "the provider's message is passed on", func(ctx context.Context) error {

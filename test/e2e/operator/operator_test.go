@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -47,10 +48,14 @@ func TestOperator(t *testing.T) {
 func (s *suite) namespace(t *testing.T) string {
 	t.Helper()
 	namespace := testnode.Namespace(t)
-	s.create(t, namespace, &storagev1.BucketProviderConfig{
-		ObjectMeta: metav1.ObjectMeta{Name: storagev1.DefaultBucketProviderConfigName},
-		Spec:       storagev1.BucketProviderConfigSpec{Endpoint: s.provider.Endpoint()},
-	})
+	s.create(t, namespace,
+		&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "credentials"}, StringData: map[string]string{"apiKey": canaryKey}},
+		&storagev1.BucketProviderConfig{
+			ObjectMeta: metav1.ObjectMeta{Name: storagev1.DefaultBucketProviderConfigName},
+			Spec: storagev1.BucketProviderConfigSpec{
+				Endpoint: s.provider.Endpoint(), SecretRef: storagev1.SecretReference{Name: "credentials"},
+			},
+		})
 	return namespace
 }
 

@@ -43,16 +43,17 @@ func (s *suite) inTheMiddle(t *testing.T, namespace string) {
 	}
 }
 
-// leaderKilled has the standby go on with what the leader left half done.
+// leaderKilled has another process go on with what the leader left half done: the
+// standby or, if that is quicker, the one that is started in the leader's place.
 func (s *suite) leaderKilled(t *testing.T) {
 	testnode.NeedsOwnNode(t, "killing the leader's process")
 	namespace := s.namespace(t)
-	leader, _ := installation.WaitLeader(t, s.client, nil)
+	former := installation.WaitLeader(t, s.client, nil)
 	s.inTheMiddle(t, namespace)
 	killed := time.Now()
-	testnode.Signal(t, leader, installation.Container, "", syscall.SIGKILL)
-	_, since := installation.WaitLeader(t, s.client, leader)
-	t.Logf("takeover: another leads %.1f s after the kill", since.Sub(killed).Seconds())
+	testnode.Signal(t, former.Pod, installation.Container, "", syscall.SIGKILL)
+	since := installation.WaitLeader(t, s.client, former).Since
+	t.Logf("takeover: another process leads %.1f s after the kill", since.Sub(killed).Seconds())
 	buckets := s.waitAllReady(t, namespace, crowd)
 	t.Logf("takeover: all %d buckets are ready %.1f s after the kill", crowd, time.Since(killed).Seconds())
 	s.expectOneEach(t, buckets)
@@ -65,12 +66,13 @@ func (s *suite) leaderKilled(t *testing.T) {
 func (s *suite) leaderPaused(t *testing.T) {
 	testnode.NeedsOwnNode(t, "pausing the leader's process")
 	namespace := s.namespace(t)
-	leader, _ := installation.WaitLeader(t, s.client, nil)
+	former := installation.WaitLeader(t, s.client, nil)
+	leader := former.Pod
 	restarts := s.restarts(t, leader)
 	s.inTheMiddle(t, namespace)
 	paused := time.Now()
 	testnode.Signal(t, leader, installation.Container, "", syscall.SIGSTOP)
-	_, since := installation.WaitLeader(t, s.client, leader)
+	since := installation.WaitLeader(t, s.client, former).Since
 	t.Logf("takeover: another leads %.1f s after the pause began", since.Sub(paused).Seconds())
 
 	resumed := time.Now()
@@ -126,13 +128,13 @@ func (s *suite) leaderPaused(t *testing.T) {
 // leaderDrained has the leader told to end, as by a rollout.
 func (s *suite) leaderDrained(t *testing.T) {
 	namespace := s.namespace(t)
-	leader, _ := installation.WaitLeader(t, s.client, nil)
+	former := installation.WaitLeader(t, s.client, nil)
 	s.inTheMiddle(t, namespace)
 	told := time.Now()
-	if err := s.client.Delete(t.Context(), leader); err != nil {
+	if err := s.client.Delete(t.Context(), former.Pod); err != nil {
 		t.Fatal(err)
 	}
-	_, since := installation.WaitLeader(t, s.client, leader)
+	since := installation.WaitLeader(t, s.client, former).Since
 	t.Logf("takeover: another leads %.1f s after the leader was told to end", since.Sub(told).Seconds())
 	s.expectOneEach(t, s.waitAllReady(t, namespace, crowd))
 	s.removeAll(t, namespace)
