@@ -2,6 +2,7 @@ package charts
 
 import (
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -121,6 +122,31 @@ func TestWhatTheAPIServerWouldRefuseIsRefusedBefore(t *testing.T) {
 				t.Errorf("got %v: %s", err, complaints)
 			}
 		})
+	}
+}
+
+// A key of values.yaml with nothing below it is null, and so are keys that are new
+// since the release whose values are used again.
+func TestWhatIsLeftEmptyIsNone(t *testing.T) {
+	t.Parallel()
+	want := render(t, "--set=monitoring.enabled=true").plain()
+	got := render(t, "--set=monitoring.enabled=true,monitoring.labels=null,monitoring.tlsConfig=null,podAnnotations=null").plain()
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("null makes a difference:\n%s", diff)
+	}
+}
+
+// Names in the rules are the release's, also where they look like numbers.
+func TestTheAlertsNameTheReleasesNamespace(t *testing.T) {
+	t.Parallel()
+	all := mustHelm(t, "template", "bucketoperator", chart, "--namespace=2024", "--set=monitoring.enabled=true")
+	for _, want := range []string{`namespace: "2024"`, `namespace=\"2024\"`, "kubectl -n 2024 get"} {
+		if !strings.Contains(all, want) && !strings.Contains(all, strings.ReplaceAll(want, `\"`, `"`)) {
+			t.Errorf("there is no %s", want)
+		}
+	}
+	if strings.Contains(all, "bucketoperator-system") {
+		t.Error("something names bucketoperator-system")
 	}
 }
 

@@ -16,6 +16,13 @@ import (
 // helm is the chart's own command line.
 const helm = "go tool -modfile=tools/helm/go.mod helm "
 
+// imageValues are the arguments that have the chart take the image of this run.
+func imageValues() string {
+	image := installation.ImageInUse()
+	i := strings.LastIndex(image, ":")
+	return " --set image.repository=" + image[:i] + ",image.tag=" + image[i+1:]
+}
+
 func TestHelmTakesOverFromKustomize(t *testing.T) {
 	before := inventory(t)
 	t.Cleanup(func() { installation.Remove(t) })
@@ -27,9 +34,9 @@ func TestHelmTakesOverFromKustomize(t *testing.T) {
 	shot := s.snapshot(t)
 
 	command := strings.TrimSpace(script(t, "install.md", "From kustomize to Helm"))
-	runs(t, strings.Replace(command, "helm ", helm, 1)+" --wait --timeout 3m")
+	runs(t, strings.Replace(command, "helm ", helm, 1)+" --wait --timeout 3m"+imageValues())
 	installation.WaitAvailable(t, installation.Namespace, installation.Deployment)
-	runs(t, helm+"upgrade bucketoperator charts/bucketoperator --namespace "+installation.Namespace+" --wait --timeout 3m --set replicas=3,resyncInterval=7m")
+	runs(t, helm+"upgrade bucketoperator charts/bucketoperator --namespace "+installation.Namespace+" --wait --timeout 3m --set replicas=3,resyncInterval=7m"+imageValues())
 	installation.WaitAvailable(t, installation.Namespace, installation.Deployment)
 	deployment := &appsv1.Deployment{}
 	if err := s.client.Get(t.Context(), client.ObjectKey{Namespace: installation.Namespace, Name: installation.Deployment}, deployment); err != nil {
@@ -54,7 +61,7 @@ func TestHelmTakesOverFromKustomize(t *testing.T) {
 func TestHelmInstallsUpgradesAndUninstallsTheOperator(t *testing.T) {
 	before := inventory(t)
 	t.Cleanup(func() { installation.Remove(t) })
-	in := "bucketoperator charts/bucketoperator --namespace " + installation.Namespace + " --wait --timeout 3m"
+	in := "bucketoperator charts/bucketoperator --namespace " + installation.Namespace + " --wait --timeout 3m" + imageValues()
 	runs(t, "kubectl create namespace "+installation.Namespace+
 		" && kubectl label namespace "+installation.Namespace+" pod-security.kubernetes.io/enforce=restricted")
 	runs(t, helm+"install "+in)

@@ -41,7 +41,7 @@ func TestAnOperatorForSomeNamespacesKeepsToThem(t *testing.T) {
 			func(t *testing.T) {
 				runs(t, "kubectl create namespace "+installation.Namespace)
 				runs(t, helm+"install bucketoperator charts/bucketoperator --namespace "+installation.Namespace+
-					" --wait --timeout 3m --set 'namespaces={"+strings.Join(teams, ",")+"}'")
+					" --wait --timeout 3m"+imageValues()+" --set 'namespaces={"+strings.Join(teams, ",")+"}'")
 			},
 			func(t *testing.T) {
 				runs(t, helm+"uninstall bucketoperator --namespace "+installation.Namespace+" --wait && make uninstall"+
@@ -58,7 +58,7 @@ func TestAnOperatorForSomeNamespacesKeepsToThem(t *testing.T) {
 				}
 				t.Cleanup(func() {
 					// Not the test's context: at the end that is over.
-					if _, err := installation.Kubectl(context.Background(), "", "delete", "namespace", "--ignore-not-found", team); err != nil {
+					if _, err := installation.Kubectl(context.Background(), "", "delete", "namespace", "--ignore-not-found", "--timeout=3m", team); err != nil {
 						t.Error(err)
 					}
 				})
