@@ -22,7 +22,7 @@ CLUSTER ?=
 
 # Neither folders nor the build id nor the state of git nor settings of the user get
 # in: same source and version, same program. The Dockerfile calls `make build`, too.
-GO_BUILD = CGO_ENABLED=0 GOFLAGS= GOAMD64=v1 GOARM64=v8.0 go build -trimpath -buildvcs=false -ldflags='-s -w -buildid= -X main.version=$(VERSION)'
+GO_BUILD = CGO_ENABLED=0 GOFLAGS=-trimpath GOFIPS140=off GOAMD64=v1 GOARM64=v8.0 go build -buildvcs=false -ldflags='-s -w -buildid= -X main.version=$(VERSION)'
 
 TOOL := go tool -modfile=tools/go.mod
 LINT := go tool -modfile=tools/lint/go.mod golangci-lint-kube-api-linter

@@ -89,7 +89,7 @@ func (r *report) compareDefinitions(before, after *apiextensionsv1.CustomResourc
 			r.add(nil, "the category %s is gone", category)
 		}
 	}
-	if !apiequality.Semantic.DeepEqual(before.Conversion, after.Conversion) {
+	if !apiequality.Semantic.DeepEqual(conversion(before), conversion(after)) {
 		r.add(nil, "the conversion between versions is another")
 	}
 	for _, version := range before.Versions {
@@ -119,6 +119,14 @@ func (r *report) compareVersions(before apiextensionsv1.CustomResourceDefinition
 	} else if before.Schema != nil || after.Schema != nil {
 		r.add(path, "one has a schema, the other none")
 	}
+}
+
+// conversion is what the API server takes a definition's for.
+func conversion(d *apiextensionsv1.CustomResourceDefinitionSpec) *apiextensionsv1.CustomResourceConversion {
+	if d.Conversion == nil {
+		return &apiextensionsv1.CustomResourceConversion{Strategy: apiextensionsv1.NoneConverter}
+	}
+	return d.Conversion
 }
 
 func subresources(version apiextensionsv1.CustomResourceDefinitionVersion) apiextensionsv1.CustomResourceSubresources {

@@ -222,7 +222,10 @@ func (r *Reconciler[T]) report(pass *Pass, obj T, results []result) {
 		first = set.report(results)
 	}
 	for _, conditionType := range pass.cleared {
-		set.remove(conditionType)
+		// One that is noted again has not changed, and keeps its time.
+		if !slices.ContainsFunc(pass.notes, func(c metav1.Condition) bool { return c.Type == conditionType }) {
+			set.remove(conditionType)
+		}
 	}
 	for _, note := range pass.notes {
 		set.set(note.Type, note.Status, note.Reason, note.Message)
