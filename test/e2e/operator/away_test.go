@@ -11,7 +11,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	storagev1 "avalonhosting.example/bucketoperator/api/storage/v1"
 	"avalonhosting.example/bucketoperator/test/e2e/installation"
 	"avalonhosting.example/bucketoperator/test/e2e/testnode"
 )
@@ -20,15 +19,8 @@ import (
 // what can be edited back, and out of its cache's sight. The operator comes back
 // as on a cluster whose API server streams no lists.
 func (s *suite) away(t *testing.T) {
-	namespace := testnode.Namespace(t)
+	namespace := s.namespaceAt(t, s.provider.AddressEndpoint(t))
 	s.create(t, namespace,
-		&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "credentials"}, StringData: map[string]string{"apiKey": "e2e"}},
-		&storagev1.BucketProviderConfig{
-			ObjectMeta: metav1.ObjectMeta{Name: storagev1.DefaultBucketProviderConfigName},
-			Spec: storagev1.BucketProviderConfigSpec{
-				Endpoint: s.provider.AddressEndpoint(t), SecretRef: storagev1.SecretReference{Name: "credentials"},
-			},
-		},
 		newBucket("photos"),
 	)
 	s.waitAllReady(t, namespace, 1)

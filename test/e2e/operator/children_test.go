@@ -21,15 +21,8 @@ import (
 // children has a user harm whatever a bucket owns, in each way that the operator
 // mends by another verb, and use a provider by its address.
 func (s *suite) children(t *testing.T) {
-	namespace := testnode.Namespace(t)
+	namespace := s.namespaceAt(t, s.provider.AddressEndpoint(t))
 	s.create(t, namespace,
-		&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "credentials"}, StringData: map[string]string{"apiKey": "e2e"}},
-		&storagev1.BucketProviderConfig{
-			ObjectMeta: metav1.ObjectMeta{Name: storagev1.DefaultBucketProviderConfigName},
-			Spec: storagev1.BucketProviderConfigSpec{
-				Endpoint: s.provider.AddressEndpoint(t), SecretRef: storagev1.SecretReference{Name: "credentials"},
-			},
-		},
 		// Names that somebody else has taken.
 		&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "taken-access"}},
 		&corev1.Service{ObjectMeta: metav1.ObjectMeta{Name: "taken"}, Spec: corev1.ServiceSpec{Type: corev1.ServiceTypeExternalName, ExternalName: "elsewhere.example"}},

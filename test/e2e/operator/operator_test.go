@@ -47,13 +47,19 @@ func TestOperator(t *testing.T) {
 // namespace makes a namespace of users, served by the provider.
 func (s *suite) namespace(t *testing.T) string {
 	t.Helper()
+	return s.namespaceAt(t, s.provider.Endpoint())
+}
+
+// namespaceAt is namespace, with the provider by the given one of its endpoints.
+func (s *suite) namespaceAt(t *testing.T, endpoint string) string {
+	t.Helper()
 	namespace := testnode.Namespace(t)
 	s.create(t, namespace,
 		&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "credentials"}, StringData: map[string]string{"apiKey": canaryKey}},
 		&storagev1.BucketProviderConfig{
 			ObjectMeta: metav1.ObjectMeta{Name: storagev1.DefaultBucketProviderConfigName},
 			Spec: storagev1.BucketProviderConfigSpec{
-				Endpoint: s.provider.Endpoint(), SecretRef: storagev1.SecretReference{Name: "credentials"},
+				Endpoint: endpoint, SecretRef: storagev1.SecretReference{Name: "credentials"},
 			},
 		})
 	return namespace
