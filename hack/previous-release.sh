@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
 # Makes what the rehearsal of an upgrade begins with: the image and the manifests
 # of the last release, FOLDER/previous.tar and FOLDER/previous.yaml, built from
-# the revision that the CRDs are compared with. Where neither the clone nor its
-# origin has that, it says so and makes nothing.
+# the revision that the CRDs are compared with. A copy without history, or a
+# shallow clone whose origin cannot help, has no such revision: it says so and makes
+# nothing. In a whole clone that is a fault, as a rehearsal would end unseen.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 folder=${1:?usage: hack/previous-release.sh FOLDER}
@@ -14,6 +15,10 @@ revision=$(awk '!/^#/ && NF { print $1; exit }' hack/crdcompat/baseline/REVISION
 rm -f "$folder/previous.tar" "$folder/previous.yaml"
 git cat-file -e "$revision^{commit}" 2>/dev/null || git fetch --quiet --depth=1 origin "$revision" 2>/dev/null || true
 if ! git cat-file -e "$revision^{commit}" 2>/dev/null; then
+	if [[ $(git rev-parse --is-shallow-repository 2>/dev/null) == false ]]; then
+		echo "The last release, $revision, is not in the history of this clone. hack/crdcompat/baseline/REVISION has to name a commit that is." >&2
+		exit 1
+	fi
 	echo "The last release, $revision, is not in this clone: its upgrade is not rehearsed. git fetch --unshallow brings it."
 	exit 0
 fi
