@@ -34,6 +34,7 @@ type Pass struct {
 
 	mu      sync.Mutex
 	notes   []metav1.Condition
+	remarks []metav1.Condition
 	cleared []string
 	events  []announcement
 }
@@ -64,7 +65,15 @@ func (p *Pass) Note(conditionType string, status metav1.ConditionStatus, reason,
 	p.notes = append(p.notes, metav1.Condition{Type: conditionType, Status: status, Reason: reason, Message: fmt.Sprintf(format, args...)})
 }
 
-// Clear removes a condition that Note has set in an earlier pass.
+// Remark is Note without the event that a False makes: for what holds for many
+// objects alike, and is no news of this one.
+func (p *Pass) Remark(conditionType string, status metav1.ConditionStatus, reason, format string, args ...any) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.remarks = append(p.remarks, metav1.Condition{Type: conditionType, Status: status, Reason: reason, Message: fmt.Sprintf(format, args...)})
+}
+
+// Clear removes a condition that Note or Remark has set in an earlier pass.
 func (p *Pass) Clear(conditionType string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

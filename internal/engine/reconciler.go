@@ -221,13 +221,14 @@ func (r *Reconciler[T]) report(pass *Pass, obj T, results []result) {
 	} else {
 		first = set.report(results)
 	}
+	notes := slices.Concat(pass.notes, pass.remarks)
 	for _, conditionType := range pass.cleared {
 		// One that is noted again has not changed, and keeps its time.
-		if !slices.ContainsFunc(pass.notes, func(c metav1.Condition) bool { return c.Type == conditionType }) {
+		if !slices.ContainsFunc(notes, func(c metav1.Condition) bool { return c.Type == conditionType }) {
 			set.remove(conditionType)
 		}
 	}
-	for _, note := range pass.notes {
+	for _, note := range notes {
 		set.set(note.Type, note.Status, note.Reason, note.Message)
 	}
 	obj.SetObservedGeneration(obj.GetGeneration())

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -183,6 +184,23 @@ func TestWhatAStepPutsIntoTheStatusIsWritten(t *testing.T) {
 	_, _ = a.pass()
 	if obj := a.object(); obj.Status.ID != "early" || obj.Status.Region != "late" || obj.Status.ObservedGeneration != obj.Generation {
 		t.Errorf("the status is %+v", obj.Status)
+	}
+}
+
+func TestANoteThatIsFalseMakesAnEventAndARemarkNone(t *testing.T) {
+	t.Parallel()
+	a := newArena(t, kind{steps: func(pass *engine.Pass, _ object) []engine.Step {
+		pass.Note("Sized", metav1.ConditionFalse, "TooSmall", "note")
+		pass.Clear("Lit")
+		pass.Remark("Lit", metav1.ConditionFalse, "Dark", "remark")
+		return []engine.Step{does(nil)}
+	}}, nil)
+	_, _ = a.pass()
+	a.wantCondition("Sized", metav1.ConditionFalse, "TooSmall")
+	a.wantCondition("Lit", metav1.ConditionFalse, "Dark")
+	told := strings.Join(a.told(), "; ")
+	if !strings.Contains(told, "TooSmall") || strings.Contains(told, "Dark") {
+		t.Errorf("the events are %s, want one for the note and none for the remark", told)
 	}
 }
 

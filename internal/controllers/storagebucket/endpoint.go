@@ -66,10 +66,10 @@ func (r *run) publishEndpoint(ctx context.Context) error {
 	}
 	if to.local() {
 		// The API server takes no EndpointSlice with such an address, and rightly so.
-		r.pass.Note(storagev1.ConditionEndpointReachable, metav1.ConditionFalse, storagev1.ReasonLoopback,
+		r.pass.Remark(storagev1.ConditionEndpointReachable, metav1.ConditionFalse, storagev1.ReasonLoopback,
 			"the provider's endpoint is a loopback address, which pods cannot reach: Service %s leads nowhere", r.bucket.Name)
 	} else {
-		r.pass.Note(storagev1.ConditionEndpointReachable, metav1.ConditionTrue, storagev1.ReasonWritten, "")
+		r.pass.Remark(storagev1.ConditionEndpointReachable, metav1.ConditionTrue, storagev1.ReasonWritten, "")
 	}
 	if to.host != "" || to.local() {
 		return engine.Disown(ctx, r.pass, &discoveryv1.EndpointSlice{ObjectMeta: r.childMeta()})
