@@ -43,11 +43,15 @@ func (f fenced) RoundTrip(request *http.Request) (*http.Response, error) {
 	return f.next.RoundTrip(request)
 }
 
-// stale tells whether this process led and another may by now: it has given the
-// lease back or seen another hold it, or has not renewed it for so long. Of the
-// two clocks the one that went further counts: that of the process stands still
-// while its machine is suspended, and that on the wall may be set back.
-func (l *lease) stale() bool {
+// stale tells whether this process led and another may by now: it has begun to
+// give the lease back, or lost it.
+func (l *lease) stale() bool { return l.released.Load() || l.lost() }
+
+// lost tells whether this process led and has seen another hold the lease, or has
+// not renewed it for so long that another may. Of the two clocks the one that went
+// further counts: that of the process stands still while its machine is suspended,
+// and that on the wall may be set back.
+func (l *lease) lost() bool {
 	renewed := l.renewed.Load()
 	if l.ended.Load() || renewed == nil {
 		return l.ended.Load()

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -91,6 +92,37 @@ func TestALeaseThatAnotherMayHoldIsNotReleasedAndTheFenceStays(t *testing.T) {
 				t.Error("after the release the fence is open")
 			}
 		})
+	}
+}
+
+// Another may lead before the answer to the release is here, or if it never comes.
+func TestTheFenceShutsBeforeTheLeaseIsReleased(t *testing.T) {
+	t.Parallel()
+	lock := &stubLock{}
+	l := &lease{Interface: lock, clock: clocktesting.NewFakePassiveClock(time.Unix(1, 0)), deadline: 5 * time.Second}
+	mine := resourcelock.LeaderElectionRecord{HolderIdentity: "me"}
+	if err := l.Update(t.Context(), mine); err != nil {
+		t.Fatal(err)
+	}
+	sent := 0
+	lock.during = func() {
+		if sent++; !l.stale() {
+			t.Error("the fence is open while the release is under way")
+		}
+	}
+	lock.err = errors.New("a conflict")
+	if err := l.Update(t.Context(), resourcelock.LeaderElectionRecord{}); !errors.Is(err, lock.err) {
+		t.Errorf("the release ended with %v, want %v", err, lock.err)
+	}
+	if l.Update(t.Context(), mine) == nil || !l.stale() {
+		t.Error("it holds on to a lease that it has begun to give back")
+	}
+	lock.err = nil
+	if err := l.Update(t.Context(), resourcelock.LeaderElectionRecord{}); err != nil {
+		t.Errorf("the release is not tried again: %v", err)
+	}
+	if sent != 2 || !l.stale() {
+		t.Errorf("%d releases were sent, want 2; the fence is shut: %t", sent, l.stale())
 	}
 }
 

@@ -31,6 +31,9 @@ type lease struct {
 	// ended is that this process held the lease, and gave it back or saw another
 	// hold it: for good, as a manager that has led does not lead again.
 	ended atomic.Bool
+	// released is that this process has begun to give the lease back. It may try
+	// more than once.
+	released atomic.Bool
 }
 
 // Get reads the lease. When somebody has taken it before its time, say by
@@ -60,8 +63,12 @@ func (l *lease) Update(ctx context.Context, record resourcelock.LeaderElectionRe
 		return err
 	}
 	begun := l.clock.Now()
-	if record.HolderIdentity != l.Identity() && l.stale() {
-		return fmt.Errorf("the lease %s is not released: it was not renewed in time, another may hold it", leaseName)
+	if record.HolderIdentity != l.Identity() {
+		if l.lost() {
+			return fmt.Errorf("the lease %s is not released: it was not renewed in time, another may hold it", leaseName)
+		}
+		// Before it is sent: another may lead before the answer is here.
+		l.released.Store(l.renewed.Load() != nil)
 	}
 	return l.note(begun, record, l.Interface.Update(ctx, record))
 }
@@ -69,8 +76,8 @@ func (l *lease) Update(ctx context.Context, record resourcelock.LeaderElectionRe
 // refuseAnother refuses to lead again: the fence stays shut, so that a leader
 // could do nothing.
 func (l *lease) refuseAnother(record resourcelock.LeaderElectionRecord) error {
-	if record.HolderIdentity == l.Identity() && l.ended.Load() {
-		return fmt.Errorf("the lease %s is not taken again: another has held it since", leaseName)
+	if record.HolderIdentity == l.Identity() && (l.ended.Load() || l.released.Load()) {
+		return fmt.Errorf("the lease %s is not taken again: it was given back, or another has held it since", leaseName)
 	}
 	return nil
 }

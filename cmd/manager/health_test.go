@@ -15,6 +15,7 @@ type stubLock struct {
 	resourcelock.Interface
 	err    error
 	holder string // whom Get finds
+	during func() // called in Update, when set
 }
 
 func (l *stubLock) Get(context.Context) (*resourcelock.LeaderElectionRecord, []byte, error) {
@@ -27,6 +28,9 @@ func (l *stubLock) Create(context.Context, resourcelock.LeaderElectionRecord) er
 }
 
 func (l *stubLock) Update(context.Context, resourcelock.LeaderElectionRecord) error {
+	if l.during != nil {
+		l.during()
+	}
 	return l.err
 }
 
