@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"golang.org/x/sync/errgroup"
@@ -13,6 +14,7 @@ import (
 	authorizationv1 "k8s.io/api/authorization/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -61,23 +63,34 @@ var metricsNeeds = []need{
 	{group: "authorization.k8s.io", resource: "subjectaccessreviews", verbs: []string{"create"}},
 }
 
-// questions is how many are asked at a time: there are some 30 for each namespace.
-const questions = 16
+const (
+	// questions is how many are asked at a time: there are some 30 for each namespace.
+	questions = 16
+	// An authorizer may be out for a moment, such as a webhook, and the answer is
+	// then no decision. It is asked again, all questions together for so long.
+	undecidedPatience = 5 * time.Second
+	undecidedPause    = 500 * time.Millisecond
+)
 
-// checkPermissions fails with all that is not allowed. Whether it is, it asks
-// the API server: only that one knows, whatever authorizes there. The result is
-// the namespaces to work in. One that is gone, or whose users have taken the
-// operator's rights, is left out, or it would end the operator for all others.
+// checkPermissions fails with all that is not allowed.
 func checkPermissions(ctx context.Context, config *rest.Config, o options) ([]string, error) {
 	client, err := kubernetes.NewForConfig(config)
 	if err != nil {
 		return nil, fmt.Errorf("using the configuration of the cluster: %w", err)
 	}
+	return reviewPermissions(ctx, client, o, undecidedPatience)
+}
+
+// reviewPermissions asks the API server what is allowed: only that one knows,
+// whatever authorizes there. The result is the namespaces to work in. One that is
+// gone, or whose users have taken the operator's rights, is left out, or it would
+// end the operator for all others.
+func reviewPermissions(ctx context.Context, client kubernetes.Interface, o options, patience time.Duration) ([]string, error) {
 	namespaces := o.namespaces
 	if len(namespaces) == 0 {
 		namespaces = []string{metav1.NamespaceAll}
 	}
-	review := permissionReview{client: client}
+	review := permissionReview{client: client, patience: patience}
 	for _, namespace := range namespaces {
 		for _, group := range o.controllers {
 			review.add(namespace, controllerNeeds[group], namespace)
@@ -131,11 +144,13 @@ type question struct {
 	need      need
 	verb      string
 	allowed   bool
+	undecided string // why it was not decided; empty when it was
 }
 
 // permissionReview collects questions, asks them and tells what is not allowed.
 type permissionReview struct {
 	client    kubernetes.Interface
+	patience  time.Duration // how long what is not decided is asked again
 	questions []question
 }
 
@@ -149,18 +164,33 @@ func (r *permissionReview) add(namespace string, needs []need, part string) {
 
 // ask ends with the first question that could not be asked.
 func (r *permissionReview) ask(ctx context.Context) error {
+	patient, cancel := context.WithTimeout(ctx, r.patience)
+	defer cancel()
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(questions)
 	for i := range r.questions {
-		group.Go(func() (err error) {
-			r.questions[i].allowed, err = r.allowed(ctx, &r.questions[i])
-			return err
-		})
+		group.Go(func() error { return r.decide(ctx, patient, &r.questions[i]) })
 	}
 	return group.Wait()
 }
 
-func (r *permissionReview) allowed(ctx context.Context, q *question) (bool, error) {
+// decide asks a question, and again while it is not decided and patient lasts.
+func (r *permissionReview) decide(ctx, patient context.Context, q *question) error {
+	if err := r.put(ctx, q); err != nil || q.undecided == "" {
+		return err
+	}
+	err := wait.PollUntilContextCancel(patient, undecidedPause, false, func(context.Context) (bool, error) {
+		err := r.put(ctx, q)
+		return q.undecided == "", err
+	})
+	if wait.Interrupted(err) {
+		return ctx.Err()
+	}
+	return err
+}
+
+// put puts a question to the API server once.
+func (r *permissionReview) put(ctx context.Context, q *question) error {
 	answer, err := r.client.AuthorizationV1().SelfSubjectAccessReviews().Create(ctx, &authorizationv1.SelfSubjectAccessReview{
 		Spec: authorizationv1.SelfSubjectAccessReviewSpec{ResourceAttributes: &authorizationv1.ResourceAttributes{
 			Namespace: q.namespace, Verb: q.verb, Group: q.need.group, Resource: q.need.resource,
@@ -168,12 +198,13 @@ func (r *permissionReview) allowed(ctx context.Context, q *question) (bool, erro
 		}},
 	}, metav1.CreateOptions{})
 	if err != nil {
-		return false, err
+		return err
 	}
-	if !answer.Status.Allowed && answer.Status.EvaluationError != "" {
-		return false, fmt.Errorf("it could not be decided: %s", answer.Status.EvaluationError) // which is no refusal
+	q.allowed, q.undecided = answer.Status.Allowed, ""
+	if !answer.Status.Allowed && !answer.Status.Denied {
+		q.undecided = answer.Status.EvaluationError
 	}
-	return answer.Status.Allowed, nil
+	return nil
 }
 
 // missing tells for each part what is not allowed, in the order of the needs.
@@ -182,13 +213,19 @@ func (r *permissionReview) missing() map[string][]string {
 	for i := 0; i < len(r.questions); {
 		first, end := &r.questions[i], i
 		var denied []string
+		undecided := ""
 		for ; end < len(r.questions) && r.questions[end].part == first.part && sameNeed(r.questions[end].need, first.need); end++ {
 			if !r.questions[end].allowed {
 				denied = append(denied, r.questions[end].verb)
+				undecided = cmp.Or(undecided, r.questions[end].undecided)
 			}
 		}
 		if len(denied) > 0 {
-			missing[first.part] = append(missing[first.part], describe(strings.Join(denied, ","), first.need, first.namespace))
+			lacks := describe(strings.Join(denied, ","), first.need, first.namespace)
+			if undecided != "" {
+				lacks += fmt.Sprintf(" (not decided: %s)", undecided)
+			}
+			missing[first.part] = append(missing[first.part], lacks)
 		}
 		i = end
 	}

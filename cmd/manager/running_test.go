@@ -229,7 +229,9 @@ func TestRoleInTheNamespaceIsEnoughForAnOperatorOfThatNamespace(t *testing.T) {
 		t.Errorf("it leaves a namespace out:\n%s", p.stderr.String())
 	}
 	// A tenant who takes the operator's rights, or deletes the namespace, harms nobody else.
-	p, _ = runOperator(t, namespace, config, "--namespaces=elsewhere,"+namespace)
+	address := freeAddress(t)
+	p, _ = runOperator(t, namespace, config, "--namespaces=elsewhere,"+namespace, "--metrics-bind-address="+address, "--metrics-secure=false")
+	eventuallyServed(t, address, "bucketoperator_namespaces_left_out 1")
 	said := p.stderr.String()
 	for _, want := range []string{"left out", `"namespace":"elsewhere"`, "secrets in namespace elsewhere"} {
 		if !strings.Contains(said, want) {
