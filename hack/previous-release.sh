@@ -13,14 +13,22 @@ image=registry.example.com/bucketoperator
 
 revision=$(awk '!/^#/ && NF { print $1; exit }' hack/crdcompat/baseline/REVISION)
 rm -f "$folder/previous.tar" "$folder/previous.yaml"
-git cat-file -e "$revision^{commit}" 2>/dev/null || git fetch --quiet --depth=1 origin "$revision" 2>/dev/null || true
-if ! git cat-file -e "$revision^{commit}" 2>/dev/null; then
-	if [[ $(git rev-parse --is-shallow-repository 2>/dev/null) == false ]]; then
-		echo "The last release, $revision, is not in the history of this clone. hack/crdcompat/baseline/REVISION has to name a commit that is." >&2
-		exit 1
-	fi
-	echo "The last release, $revision, is not in this clone: its upgrade is not rehearsed. git fetch --unshallow brings it."
+known() { git cat-file -e "$revision^{commit}" 2>/dev/null; }
+if [[ ! -e .git ]]; then # nor is it looked for in a repository around the copy
+	echo "This copy has no history, and so not the last release, $revision: its upgrade is not rehearsed."
 	exit 0
+fi
+shallow=$(git rev-parse --is-shallow-repository)
+if ! known && [[ $shallow == true ]]; then
+	git fetch --quiet --depth=1 origin "$revision" 2>/dev/null || true
+	if ! known; then
+		echo "The last release, $revision, is not in this shallow clone: its upgrade is not rehearsed. git fetch --unshallow brings it."
+		exit 0
+	fi
+fi
+if ! known; then
+	echo "The last release, $revision, is not in the history of this clone. hack/crdcompat/baseline/REVISION has to name a commit that is." >&2
+	exit 1
 fi
 source=$(mktemp -d)
 trap 'rm -rf "$source"' EXIT
