@@ -202,6 +202,18 @@ func TestANoteThatIsFalseMakesAnEventAndARemarkNone(t *testing.T) {
 	if !strings.Contains(told, "TooSmall") || strings.Contains(told, "Dark") {
 		t.Errorf("the events are %s, want one for the note and none for the remark", told)
 	}
+	// One that is cleared and made again has not changed.
+	before := a.object()
+	for i := range before.Status.Conditions {
+		before.Status.Conditions[i].LastTransitionTime = metav1.NewTime(before.Status.Conditions[i].LastTransitionTime.Add(-time.Hour))
+	}
+	if err := a.client.Status().Update(t.Context(), before); err != nil {
+		t.Fatal(err)
+	}
+	_, _ = a.pass()
+	if after := a.object(); after.ResourceVersion != before.ResourceVersion {
+		t.Errorf("the second pass wrote: %+v", after.Status.Conditions)
+	}
 }
 
 func TestAnswersThatReportNothingLeaveTheConditionsAlone(t *testing.T) {

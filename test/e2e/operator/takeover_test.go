@@ -72,8 +72,11 @@ func (s *suite) leaderPaused(t *testing.T) {
 	s.inTheMiddle(t, namespace)
 	paused := time.Now()
 	testnode.Signal(t, leader, installation.Container, "", syscall.SIGSTOP)
-	since := installation.WaitLeader(t, s.client, former).Since
-	t.Logf("takeover: another leads %.1f s after the pause began", since.Sub(paused).Seconds())
+	successor := installation.WaitLeader(t, s.client, former)
+	t.Logf("takeover: another leads %.1f s after the pause began", successor.Since.Sub(paused).Seconds())
+	if successor.Pod.UID == leader.UID {
+		t.Fatal("the standby did not take over: the paused process was ended from outside, and its successor leads")
+	}
 
 	resumed := time.Now()
 	testnode.Signal(t, leader, installation.Container, "", syscall.SIGCONT)
@@ -97,8 +100,12 @@ func (s *suite) leaderPaused(t *testing.T) {
 	s.removeAll(t, namespace)
 	installation.WaitAvailable(t, installation.Namespace, installation.Deployment)
 
-	// Its next life may work again, but only as the leader.
-	next := s.nextLife(t, leader)
+	// Its next life may work again, but only as the leader. The kubelet tells the
+	// second that it began in.
+	next := s.nextLife(t, leader).Add(time.Second)
+	if !next.After(resumed) {
+		t.Fatal("the paused process was ended from outside before it could go on")
+	}
 	worked := false
 	for _, r := range installation.Requests(t, s.begun) {
 		worked = worked || r.Pod == leader.Name && r.Writes() && r.Resource != "leases" && r.Received.Before(paused)
