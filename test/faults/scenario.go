@@ -10,6 +10,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	storagev1 "avalonhosting.example/bucketoperator/api/storage/v1"
+	"avalonhosting.example/bucketoperator/internal/engine"
 	"avalonhosting.example/bucketoperator/internal/mockprovider"
 )
 
@@ -100,7 +101,7 @@ func Scenarios() []Scenario {
 			configCreated, clocked(bucketCreated(provisioning)), clocked(bucketDeleted), configDeleted,
 		}},
 		{Name: "refused", Region: noSuchPlace, Acts: []Act{configCreated, bucketCreated(refused), bucketDeleted, configDeleted}},
-		{Name: "config-first", Acts: []Act{configCreated, bucketCreated(ready), configDeletedInUse, bucketDeleted, configDeleted}},
+		{Name: "config-first", Acts: []Act{configCreated, bucketCreated(ready), configDeletedInUse, secretDeletedInUse, bucketDeleted, configDeleted}},
 		{Name: "bucket-first", Racing: true, Acts: []Act{bucketCreated(unresolved), configCreatedFor(ready), bucketDeleted, configDeleted}},
 		{Name: "foreign", Racing: true, Acts: []Act{configCreated, foreignMade, bucketCreated(conflicting), foreignGone, bucketDeleted, configDeleted}},
 	}
@@ -275,7 +276,10 @@ var bucketDeleted = Act{
 			r.removeForeign() // what a run that was cut short has left
 		}
 		if config := r.recorder.get(kindConfig, configName); config != nil && !config.GetDeletionTimestamp().IsZero() {
-			return configGone(r) // it has waited for this
+			return "the configuration, which has waited for this, is still there"
+		}
+		if secret := r.recorder.get(kindSecret, secretName); secret != nil && !secret.GetDeletionTimestamp().IsZero() {
+			return "the provider's Secret, which has waited for this, is still there"
 		}
 		return bucketGone(r)
 	},
@@ -317,14 +321,26 @@ func configGone(r *run) string {
 
 var configDeletedInUse = Act{
 	Name: "delete the configuration while the bucket uses it",
-	Do: func(r *run) {
-		r.remove(configName, &storagev1.BucketProviderConfig{})
-		r.remove(secretName, &corev1.Secret{})
-	},
+	Do:   func(r *run) { r.remove(configName, &storagev1.BucketProviderConfig{}) },
 	Until: func(r *run) string {
 		config := of[*storagev1.BucketProviderConfig](r, kindConfig, configName)
-		if config == nil || !meta.IsStatusConditionTrue(config.Status.Conditions, "DeletionBlocked") {
+		if config == nil || !meta.IsStatusConditionTrue(config.Status.Conditions, engine.ConditionDeletionBlocked) {
 			return "the configuration is not kept"
+		}
+		return ready(r)
+	},
+	EndsConfig: true,
+}
+
+// Apart from the configuration's deletion: the bucket's status names a revision
+// of both, and two changes at once are one for it, or two, as it happens.
+var secretDeletedInUse = Act{
+	Name: "delete its Secret as well",
+	Do:   func(r *run) { r.remove(secretName, &corev1.Secret{}) },
+	Until: func(r *run) string {
+		secret := r.recorder.get(kindSecret, secretName)
+		if secret == nil || secret.GetDeletionTimestamp().IsZero() {
+			return "the Secret is not being deleted, and kept"
 		}
 		return ready(r)
 	},
