@@ -10,7 +10,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	storagev1 "avalonhosting.example/bucketoperator/api/storage/v1"
-	"avalonhosting.example/bucketoperator/internal/engine"
 	"avalonhosting.example/bucketoperator/internal/mockprovider"
 )
 
@@ -49,6 +48,9 @@ const (
 	deleteBucket = "delete the bucket"
 	deleteConfig = "delete the configuration"
 )
+
+// conditionDeletionBlocked is True on what is kept while others use it.
+const conditionDeletionBlocked = "DeletionBlocked"
 
 // Names of objects.
 const (
@@ -324,7 +326,7 @@ var configDeletedInUse = Act{
 	Do:   func(r *run) { r.remove(configName, &storagev1.BucketProviderConfig{}) },
 	Until: func(r *run) string {
 		config := of[*storagev1.BucketProviderConfig](r, kindConfig, configName)
-		if config == nil || !meta.IsStatusConditionTrue(config.Status.Conditions, engine.ConditionDeletionBlocked) {
+		if config == nil || !meta.IsStatusConditionTrue(config.Status.Conditions, conditionDeletionBlocked) {
 			return "the configuration is not kept"
 		}
 		return ready(r)

@@ -6,7 +6,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	storagev1 "avalonhosting.example/bucketoperator/api/storage/v1"
-	"avalonhosting.example/bucketoperator/internal/engine"
 )
 
 // whileDown is what the user does between two incarnations of the operator.
@@ -37,7 +36,7 @@ func (r *run) whileDown() {
 // being deleted, and a bucket that is being deleted too is gone.
 func providerGoing(r *run) string {
 	config := of[*storagev1.BucketProviderConfig](r, kindConfig, configName)
-	if config != nil && !meta.IsStatusConditionTrue(config.Status.Conditions, engine.ConditionDeletionBlocked) {
+	if config != nil && !meta.IsStatusConditionTrue(config.Status.Conditions, conditionDeletionBlocked) {
 		return "the configuration's deletion is not looked at"
 	}
 	bucket := of[*storagev1.StorageBucket](r, kindBucket, bucketName)
