@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"slices"
 	"strings"
 	"time"
 
@@ -44,96 +45,151 @@ func (s *conditionSet) remove(conditionType string) {
 	meta.RemoveStatusCondition(&s.list, conditionType)
 }
 
-// result is one step and how it fared.
-type result struct {
-	step Step
-	err  error
-	ran  bool
+// setReady sets the summary.
+func (s *conditionSet) setReady(summary Summary) {
+	s.set(ConditionReady, summary.Status, summary.Reason, summary.Message)
 }
 
-// report derives all conditions of an object from how the steps fared. It is
-// the only place where conditions come from.
-func (s *conditionSet) report(results []result) (first *stepError) {
-	var stalled, waiting *stepError
+// result is one step and how it fared.
+type result struct {
+	step    Step
+	outcome Outcome
+	ran     bool
+	// heldFor is how long the step, which has failed, is not to be run again.
+	heldFor time.Duration
+}
+
+// isDone tells whether the next step may build on this one.
+func (r result) isDone() bool { return r.ran && r.outcome.isDone() }
+
+// trouble is what of a step counts for Ready: why it is not done.
+type trouble struct {
+	status          metav1.ConditionStatus
+	reason, message string
+	stalled         bool // somebody has to change something first
+	retried         bool // the step is run again at a certain time
+	silent          bool // another's trouble says more
+}
+
+// report derives all conditions of an object from how the steps fared, and
+// returns what Ready is to be.
+func (s *conditionSet) report(results []result) Summary {
+	var first, silent, stalled *trouble
 	retried := false
 	for _, r := range results {
-		e := s.reportStep(r)
+		t := s.reportStep(r)
+		if t == nil {
+			continue
+		}
 		switch {
-		case e != nil && e.quiet:
-			waiting = e // not done, but another's trouble says more
+		case t.silent:
+			silent = t
 		case first == nil:
-			first = e
+			first = t
 		}
-		if e != nil && e.stalled && stalled == nil {
-			stalled = e
+		if t.stalled && stalled == nil {
+			stalled = t
 		}
-		retried = retried || e != nil && e.retry != retryOnEvent
+		retried = retried || t.retried
 	}
 	if first == nil {
-		first = waiting
+		first = silent
 	}
 	if first == nil {
 		s.remove(ConditionReconciling)
 		s.remove(ConditionStalled)
-		return nil
+		return Summary{Status: metav1.ConditionTrue, Reason: ReasonReady}
 	}
-	s.set(ConditionReady, first.status, first.reason, first.message)
+	summary := Summary{Status: first.status, Reason: first.reason, Message: first.message}
 	if stalled != nil && !retried {
 		s.remove(ConditionReconciling)
 		s.set(ConditionStalled, metav1.ConditionTrue, stalled.reason, stalled.message)
-		return first
+		summary.Stalled = true
+		return summary
 	}
 	s.remove(ConditionStalled)
 	s.set(ConditionReconciling, metav1.ConditionTrue, first.reason, first.message)
-	return first
+	return summary
 }
 
 // reportStep sets a step's own condition and returns why it is not done, or nil.
-func (s *conditionSet) reportStep(r result) *stepError {
+func (s *conditionSet) reportStep(r result) *trouble {
 	known := s.get(r.step.Condition)
-	e := asStepError(r.err)
+	o := r.outcome
 	switch {
-	case r.ran && r.err == nil:
-		s.set(r.step.Condition, metav1.ConditionTrue, r.step.Reason, "")
+	case r.isDone():
+		s.setStep(r.step, metav1.ConditionTrue, o.reason, o.message)
 		return nil
-	case r.ran && e != nil && e.quiet && known != nil:
-		return e // what is known stays as it is
-	case r.ran && e != nil:
-		s.set(r.step.Condition, e.status, e.reason, e.message)
-		return e
+	case r.ran && o.verdict == verdictRequeue && known != nil:
+		return &trouble{status: metav1.ConditionUnknown, reason: o.reason, message: o.message, retried: true, silent: true}
+	case r.ran && (!o.silent() || o.verdict == verdictRequeue):
+		status := o.status(r.step)
+		s.setStep(r.step, status, o.reason, o.message)
+		return &trouble{
+			status: status, reason: o.reason, message: o.message,
+			stalled: o.stalled, retried: o.verdict == verdictFailed || o.after > 0,
+			silent: o.verdict == verdictRequeue,
+		}
 	case known == nil:
-		s.set(r.step.Condition, metav1.ConditionUnknown, ReasonPending, "an earlier step is not done")
-		known = s.get(r.step.Condition)
-	}
-	if known.Status == metav1.ConditionTrue {
+		s.setStep(r.step, metav1.ConditionUnknown, ReasonPending, "an earlier step is not done")
+		return &trouble{status: metav1.ConditionUnknown, reason: ReasonPending, message: "an earlier step is not done"}
+	case known.Status == metav1.ConditionTrue:
 		return nil
 	}
 	stalled := s.get(ConditionStalled)
-	return &stepError{
-		status: known.Status, reason: known.Reason, message: known.Message, retry: retryOnEvent,
+	return &trouble{
+		status: known.Status, reason: known.Reason, message: known.Message, retried: r.heldFor > 0,
 		stalled: stalled != nil && stalled.Reason == known.Reason,
 	}
 }
 
-// reportDeletion derives the conditions of an object whose teardown is not
-// done: Ready says that it is going, DeletionBlocked what keeps it.
-func (s *conditionSet) reportDeletion(results []result) (first *stepError) {
-	for _, r := range results {
-		if first = asStepError(r.err); first != nil {
-			break
-		}
+// setStep sets a step's condition, if it has one.
+func (s *conditionSet) setStep(step Step, status metav1.ConditionStatus, reason, message string) {
+	if step.Condition != "" {
+		s.set(step.Condition, status, reason, message)
 	}
-	if first == nil {
-		first = &stepError{status: metav1.ConditionFalse, reason: ReasonDeleting, retry: retryOnEvent}
+}
+
+// reportDeletion derives the conditions of an object on its way out, and returns
+// what Ready is to be: that it is going. DeletionBlocked tells all that keeps it.
+func (s *conditionSet) reportDeletion(results []result, waitsFor []string) Summary {
+	ready := Summary{Deleting: true, Status: metav1.ConditionFalse, Reason: ReasonDeleting}
+	var blocked, waiting []*trouble
+	for _, r := range results {
+		t := s.reportStep(r)
+		switch {
+		case t == nil, !r.ran && r.heldFor == 0: // not reached: says nothing of its own
+		case t.status == metav1.ConditionFalse:
+			blocked = append(blocked, t)
+		default:
+			waiting = append(waiting, t)
+		}
 	}
 	s.remove(ConditionReconciling)
 	s.remove(ConditionStalled)
-	if first.status == metav1.ConditionFalse {
-		s.set(ConditionReady, metav1.ConditionFalse, ReasonDeleting, "the deletion is blocked: "+first.message)
-		s.set(ConditionDeletionBlocked, metav1.ConditionTrue, first.reason, first.message)
-	} else {
-		s.set(ConditionReady, metav1.ConditionFalse, ReasonDeleting, "being deleted: "+first.message)
-		s.remove(ConditionDeletionBlocked)
+	switch {
+	case len(blocked) > 0:
+		ready.Message = "the deletion is blocked: " + messages(blocked)
+		s.set(ConditionDeletionBlocked, metav1.ConditionTrue, blocked[0].reason, messages(blocked))
+		return ready
+	case len(waiting) > 0:
+		ready.Message = "being deleted: " + messages(waiting)
+	case len(waitsFor) > 0:
+		ready.Message = "being deleted: the operator's part is done; it waits for whoever has set the finalizers " + strings.Join(waitsFor, ", ")
+	default:
+		ready.Message = "being deleted"
 	}
-	return first
+	s.remove(ConditionDeletionBlocked)
+	return ready
+}
+
+// messages joins what several steps have to say, each once.
+func messages(troubles []*trouble) string {
+	var all []string
+	for _, t := range troubles {
+		if !slices.Contains(all, t.message) {
+			all = append(all, t.message)
+		}
+	}
+	return strings.Join(all, "; ")
 }

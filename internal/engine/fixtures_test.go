@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/tools/events"
+	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
@@ -21,14 +22,16 @@ import (
 const (
 	finalizer = "engine.example/hold"
 	mark      = "engine.example/mark"
+	trigger   = "engine.example/trigger"
 )
 
 type object = *storagev1.StorageBucket
 
 // kind is a kind of the test's making.
 type kind struct {
-	steps    func(pass *engine.Pass, obj object) []engine.Step
-	teardown func(pass *engine.Pass, obj object) []engine.Step
+	steps     func(pass *engine.Pass, obj object) []engine.Step
+	teardown  func(pass *engine.Pass, obj object) []engine.Step
+	summarize func(summary *engine.Summary)
 }
 
 func (k kind) New() object { return &storagev1.StorageBucket{} }
@@ -42,7 +45,15 @@ func (k kind) Teardown(pass *engine.Pass, obj object) []engine.Step {
 	}
 	return k.teardown(pass, obj)
 }
-func (k kind) Summarize(object, engine.Outcome) string { return "all is well" }
+func (k kind) Summarize(_ object, summary *engine.Summary) {
+	if k.summarize != nil {
+		k.summarize(summary)
+		return
+	}
+	if summary.Status == metav1.ConditionTrue {
+		summary.Message = "all is well"
+	}
+}
 
 // arena is an object on the API server and a reconciler for it.
 type arena struct {
@@ -50,6 +61,7 @@ type arena struct {
 	client     client.Client
 	key        client.ObjectKey
 	events     *events.FakeRecorder
+	clock      clock.PassiveClock // the real one when nil
 	reconciler *engine.Reconciler[object]
 }
 
@@ -75,20 +87,25 @@ func newArena(t *testing.T, k kind, cached *staleReader) *arena {
 		t.Fatal(err)
 	}
 	a := &arena{t: t, client: live, key: client.ObjectKeyFromObject(obj), events: events.NewFakeRecorder(100)}
-	reading := live
-	if cached != nil {
-		cached.Client = live
-		reading = cached
-	}
-	a.reconciler = engine.NewReconciler("Subject", k, finalizer, []string{mark}, engine.Options{
-		Client: reading, Live: live, Recorder: a.events, Scheme: scheme, Resync: time.Hour,
-		Random: func() float64 { return 0.5 },
-	})
+	a.reconciler = a.reconcilerFor(k, cached)
 	t.Cleanup(func() {
 		patch := client.RawPatch("application/merge-patch+json", []byte(`{"metadata":{"finalizers":null}}`))
 		_ = live.Patch(context.WithoutCancel(t.Context()), obj, patch)
 	})
 	return a
+}
+
+func (a *arena) reconcilerFor(k kind, cached *staleReader) *engine.Reconciler[object] {
+	reading := a.client
+	if cached != nil {
+		cached.Client = a.client
+		reading = cached
+	}
+	traits := engine.Traits{Name: "Subject", Finalizer: finalizer, Annotations: []string{mark}}
+	return engine.NewReconciler(k, traits, engine.Options{
+		Client: reading, Live: a.client, Recorder: a.events, Scheme: a.client.Scheme(), Resync: time.Hour,
+		Random: func() float64 { return 0.5 }, Clock: a.clock,
+	})
 }
 
 func (a *arena) pass() (reconcile.Result, error) {
@@ -154,9 +171,21 @@ func (s *staleReader) Get(ctx context.Context, key client.ObjectKey, into client
 
 // does is a step that returns err.
 func does(err error) engine.Step {
-	return engine.Step{Condition: "Step", Reason: "Done", Do: func(context.Context) error { return err }}
+	return step("Step", func(context.Context) error { return err })
+}
+
+// step is a step that is done when do returns no error.
+func step(condition string, do func(context.Context) error) engine.Step {
+	return engine.Step{Condition: condition, Do: func(ctx context.Context) engine.Outcome {
+		return engine.From(do(ctx), engine.Done("Done"))
+	}}
 }
 
 func steps(list ...engine.Step) func(*engine.Pass, object) []engine.Step {
 	return func(*engine.Pass, object) []engine.Step { return list }
+}
+
+func concurrently(s engine.Step) engine.Step {
+	s.Concurrent = true
+	return s
 }

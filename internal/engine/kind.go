@@ -12,6 +12,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	apimeta "avalonhosting.example/bucketoperator/api/meta/v1"
 )
 
 // Object is what an API type must offer to be reconciled by the engine.
@@ -31,11 +33,15 @@ type Kind[T Object] interface {
 	Steps(pass *Pass, obj T) []Step
 	// Teardown undoes what must be gone before obj is: what lives outside the
 	// cluster, or what others still use. It runs only while the finalizer is
-	// there; when all of it is done the engine takes the finalizer off.
+	// there; when all of it is done the engine takes the finalizer off. The
+	// conditions of its steps stand beside those of Steps, so they need types of
+	// their own, such as BucketDeleted; a step without one is told of in
+	// DeletionBlocked alone.
 	Teardown(pass *Pass, obj T) []Step
-	// Summarize sets what the kind's status says in summary, its phase for
-	// one, and gives the message of a Ready object. It runs after the steps.
-	Summarize(obj T, outcome Outcome) string
+	// Summarize puts what the pass comes to into the kind's own status fields,
+	// a phase for one, and may change status, reason and message of Ready. It
+	// runs after the steps.
+	Summarize(obj T, summary *Summary)
 }
 
 // LogValuer is a Kind whose log lines carry more than kind, namespace and
@@ -50,54 +56,66 @@ type Forgetter interface {
 	Gone(ctx context.Context, name types.NamespacedName) error
 }
 
+// Traits are the names by which the engine handles the objects of a kind.
+type Traits struct {
+	// Name is the kind's, as in metrics: StorageBucket.
+	Name string
+	// Finalizer is what Pass.EnsureFinalizer puts on an object.
+	Finalizer string
+	// Annotations are those that the operator itself keeps on its objects: a
+	// pass relies on them, and one that somebody changes or removes starts a pass.
+	Annotations []string
+	// Triggers are annotations of users that start a pass when they are set,
+	// changed or removed on a live object.
+	Triggers []string
+}
+
 // Step makes one thing real.
 type Step struct {
 	// Condition is the type of the condition that tells how the step fared.
 	// Ready is the summary of all of them.
 	Condition string
-	// Reason is the condition's reason once the step is done.
-	Reason string
+	// InProgress is the status of the condition, and so of Ready, while the step
+	// is in progress: Unknown when empty.
+	InProgress metav1.ConditionStatus
 	// Independent lets the following steps run although this one is not done.
 	Independent bool
 	// Concurrent lets the step run at the same time as its neighbours that are
-	// Concurrent too; each is Independent, and touches only fields of its own.
+	// Concurrent too. Each is Independent, touches only fields of its own, and
+	// may not write to the object itself: what a Pass offers for that fails.
 	Concurrent bool
-	// Do makes it real. Any error that does not come from this package's
-	// constructors counts as Because("Error", err).
-	Do func(ctx context.Context) error
+	// Do makes it real.
+	Do func(ctx context.Context) Outcome
 }
 
-// Outcome is how a pass ended.
-type Outcome struct {
+// Summary is what a pass comes to.
+type Summary struct {
 	// Deleting is true when the object is on its way out.
 	Deleting bool
 	// Stalled is true when somebody has to change something first.
 	Stalled bool
+	// Status, Reason and Message are those of Ready: True with the reason
+	// Available when all is done, else those of the first step that is not.
+	Status          metav1.ConditionStatus
+	Reason, Message string
 }
 
-// Conditions that the engine keeps on every object.
+// Conditions and reasons that the engine uses on every object: see api/meta/v1.
 const (
-	// ConditionReady is True when the object is as its spec wants it, False
-	// when it is not, Unknown while that is not known yet.
-	ConditionReady = "Ready"
-	// ConditionReconciling is present, and True, while the engine is at work
-	// or will try again by itself (kstatus).
-	ConditionReconciling = "Reconciling"
-	// ConditionStalled is present, and True, while somebody has to change
-	// something before the engine can go on (kstatus).
-	ConditionStalled = "Stalled"
-	// ConditionDeletionBlocked is present, and True, while a deletion cannot go on.
-	ConditionDeletionBlocked = "DeletionBlocked"
+	ConditionReady           = apimeta.ConditionReady
+	ConditionReconciling     = apimeta.ConditionReconciling
+	ConditionStalled         = apimeta.ConditionStalled
+	ConditionDeletionBlocked = apimeta.ConditionDeletionBlocked
+
+	ReasonReady    = apimeta.ReasonAvailable
+	ReasonPending  = apimeta.ReasonPending
+	ReasonDeleting = apimeta.ReasonDeleting
+	ReasonError    = apimeta.ReasonError
 )
 
-// Reasons that the engine uses on every object.
+// Label and LabelValue mark what the operator owns: its informers of owned
+// kinds select on them.
 const (
-	// ReasonReady goes with Ready=True.
-	ReasonReady = "Available"
-	// ReasonPending goes with a condition whose step was not reached yet.
-	ReasonPending = "Pending"
-	// ReasonDeleting goes with Ready=False while the object is on its way out.
-	ReasonDeleting = "Deleting"
-	// ReasonError goes with an error that has no reason of its own.
-	ReasonError = "Error"
+	Label      = "app.kubernetes.io/managed-by"
+	LabelValue = "bucketoperator"
 )

@@ -69,11 +69,11 @@ func (g *ObjectGauge) Collect(metrics chan<- prometheus.Metric) {
 			logf.FromContext(g.ctx).V(1).Info("Not counting objects", "kind", kind, "error", err.Error())
 			continue
 		}
-		g.send(metrics, kind, takeCensus(list))
+		g.send(metrics, kind, objectStatsOf(list))
 	}
 }
 
-func (g *ObjectGauge) send(metrics chan<- prometheus.Metric, kind string, c *census) {
+func (g *ObjectGauge) send(metrics chan<- prometheus.Metric, kind string, c *objectStats) {
 	gauge := func(desc *prometheus.Desc, value float64, labels ...string) {
 		metrics <- prometheus.MustNewConstMetric(desc, prometheus.GaugeValue, value, labels...)
 	}
@@ -88,8 +88,8 @@ func (g *ObjectGauge) send(metrics chan<- prometheus.Metric, kind string, c *cen
 	}
 }
 
-func takeCensus(list client.ObjectList) *census {
-	c := newCensus()
+func objectStatsOf(list client.ObjectList) *objectStats {
+	c := newObjectStats()
 	// The function never fails, and a client.ObjectList always has items.
 	_ = meta.EachListItem(list, func(item runtime.Object) error {
 		c.add(item.(Object))

@@ -19,11 +19,11 @@ func TestAPassWaitsUntilTheCacheHasTheEnginesOwnLastWrite(t *testing.T) {
 	var outcome error
 	ran := 0
 	a := newArena(t, kind{steps: func(*engine.Pass, object) []engine.Step {
-		return []engine.Step{{Condition: "Step", Reason: "Done", Do: func(context.Context) error { ran++; return outcome }}}
+		return []engine.Step{step("Step", func(context.Context) error { ran++; return outcome })}
 	}}, cache)
 	_, _ = a.pass()
 	ready := a.object()
-	outcome = engine.Because("Moon", errors.New("x"))
+	outcome = engine.Failed("Moon", errors.New("x"))
 	_, _ = a.pass()
 	a.wantCondition("Ready", metav1.ConditionFalse, "Moon")
 
@@ -41,14 +41,14 @@ func TestAStepThatComesBackWithoutAWordHoldsReadyBack(t *testing.T) {
 	t.Parallel()
 	id, outcome := "old", error(nil)
 	a := newArena(t, kind{steps: func(_ *engine.Pass, obj object) []engine.Step {
-		return []engine.Step{{Condition: "Step", Reason: "Done", Do: func(context.Context) error {
+		return []engine.Step{step("Step", func(context.Context) error {
 			obj.Status.ID = id
 			return outcome
-		}}}
+		})}
 	}}, nil)
 	_, _ = a.pass()
 	a.wantCondition("Ready", metav1.ConditionTrue, engine.ReasonReady)
-	id, outcome = "new", engine.Again(time.Second)
+	id, outcome = "new", engine.Requeue(time.Second)
 	_, _ = a.pass()
 	a.wantCondition("Ready", metav1.ConditionUnknown, engine.ReasonPending)
 	a.wantCondition("Step", metav1.ConditionTrue, "Done")

@@ -17,6 +17,7 @@ import (
 
 	storagev1 "avalonhosting.example/bucketoperator/api/storage/v1"
 	"avalonhosting.example/bucketoperator/internal/engine"
+	"avalonhosting.example/bucketoperator/internal/engine/child"
 )
 
 // BenchmarkPassOverSettledObject is what a resync, or a restart, costs for each
@@ -35,7 +36,7 @@ func BenchmarkPassOverSettledObject(b *testing.B) {
 	}
 	server := fake.NewClientBuilder().WithScheme(scheme).WithObjects(subject).WithStatusSubresource(subject).Build()
 	reconcilerOn := func(c client.Client) *engine.Reconciler[object] {
-		return engine.NewReconciler("Subject", kind{steps: bucketLike}, finalizer, []string{mark}, engine.Options{
+		return engine.NewReconciler(kind{steps: bucketLike}, engine.Traits{Name: "Subject", Finalizer: finalizer, Annotations: []string{mark}}, engine.Options{
 			Client: c, Live: c, Recorder: events.NewFakeRecorder(100), Scheme: scheme, Resync: time.Hour,
 		})
 	}
@@ -57,33 +58,31 @@ func BenchmarkPassOverSettledObject(b *testing.B) {
 // bucketLike are the steps of a kind that is as busy as StorageBucket.
 func bucketLike(pass *engine.Pass, obj object) []engine.Step {
 	hold := func(ctx context.Context) error {
-		_, err := pass.Hold(ctx, map[string]string{mark: "1"})
+		_, err := pass.EnsureFinalizer(ctx, map[string]string{mark: "1"})
 		return err
 	}
 	nothing := func(context.Context) error { return nil }
 	secret := func(ctx context.Context) error {
 		data := map[string][]byte{"id": []byte("bucket-1")}
-		return engine.Own(ctx, pass, engine.Child[*corev1.Secret]{
+		return child.Ensure(ctx, pass, child.Child[*corev1.Secret]{
 			Want:    &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: obj.Namespace, Name: obj.Name}, Data: data},
-			Empty:   &corev1.Secret{},
 			Same:    func(live *corev1.Secret) bool { return len(live.Data) == len(data) },
 			Correct: func(live *corev1.Secret) { live.Data = maps.Clone(data) },
 		})
 	}
 	service := func(ctx context.Context) error {
 		spec := corev1.ServiceSpec{Type: corev1.ServiceTypeExternalName, ExternalName: "provider.example.com"}
-		return engine.Own(ctx, pass, engine.Child[*corev1.Service]{
+		return child.Ensure(ctx, pass, child.Child[*corev1.Service]{
 			Want:    &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: obj.Namespace, Name: obj.Name}, Spec: spec},
-			Empty:   &corev1.Service{},
 			Same:    func(live *corev1.Service) bool { return live.Spec.ExternalName == spec.ExternalName },
 			Correct: func(live *corev1.Service) { live.Spec = spec },
 		})
 	}
 	return []engine.Step{
-		{Condition: "Resolved", Reason: "Done", Do: hold},
-		{Condition: "Provisioned", Reason: "Done", Do: nothing},
-		{Condition: "SecretReady", Reason: "Done", Concurrent: true, Do: secret},
-		{Condition: "ServiceReady", Reason: "Done", Concurrent: true, Do: service},
+		step("Resolved", hold),
+		step("Provisioned", nothing),
+		concurrently(step("SecretReady", secret)),
+		concurrently(step("ServiceReady", service)),
 	}
 }
 

@@ -8,9 +8,10 @@ import (
 )
 
 // Changed lets through what a kind has to act on: a new spec, a deletion, a
-// finalizer or mark that somebody took away or altered. The echo of the
-// engine's own writes, and what others do to labels and the like, stay out.
-func Changed(finalizer string, marks ...string) predicate.Predicate {
+// finalizer or annotation of the operator's that somebody took away or altered, a
+// trigger that a user has set. The echo of the engine's own writes, and what
+// others do to labels and the like, stay out.
+func Changed(traits Traits) predicate.Predicate {
 	return predicate.Funcs{
 		UpdateFunc: func(e event.UpdateEvent) bool {
 			if e.ObjectOld == nil || e.ObjectNew == nil {
@@ -19,17 +20,18 @@ func Changed(finalizer string, marks ...string) predicate.Predicate {
 			return e.ObjectOld.GetGeneration() != e.ObjectNew.GetGeneration() ||
 				e.ObjectOld.GetUID() != e.ObjectNew.GetUID() ||
 				e.ObjectOld.GetDeletionTimestamp().IsZero() != e.ObjectNew.GetDeletionTimestamp().IsZero() ||
-				lost(e.ObjectOld, e.ObjectNew, finalizer, marks)
+				damaged(e.ObjectOld, e.ObjectNew, traits) || triggered(e.ObjectOld, e.ObjectNew, traits)
 		},
 		GenericFunc: func(event.GenericEvent) bool { return false },
 	}
 }
 
-func lost(before, after client.Object, finalizer string, marks []string) bool {
-	if controllerutil.ContainsFinalizer(before, finalizer) && !controllerutil.ContainsFinalizer(after, finalizer) {
+// damaged tells whether somebody has taken away or altered what the operator keeps.
+func damaged(before, after client.Object, traits Traits) bool {
+	if controllerutil.ContainsFinalizer(before, traits.Finalizer) && !controllerutil.ContainsFinalizer(after, traits.Finalizer) {
 		return true
 	}
-	for _, key := range marks {
+	for _, key := range traits.Annotations {
 		if old, ok := before.GetAnnotations()[key]; ok && old != after.GetAnnotations()[key] {
 			return true
 		}
@@ -37,14 +39,13 @@ func lost(before, after client.Object, finalizer string, marks []string) bool {
 	return false
 }
 
-// ChildChanged lets through what may have harmed an owned object. That one was
-// made is no news: whoever made it knows.
-func ChildChanged() predicate.Predicate {
-	return predicate.Funcs{
-		CreateFunc: func(event.CreateEvent) bool { return false },
-		UpdateFunc: func(e event.UpdateEvent) bool {
-			return e.ObjectOld.GetResourceVersion() != e.ObjectNew.GetResourceVersion()
-		},
-		GenericFunc: func(event.GenericEvent) bool { return false },
+// triggered tells whether a user has set, changed or removed a trigger.
+func triggered(before, after client.Object, traits Traits) bool {
+	for _, key := range traits.Triggers {
+		old, was := before.GetAnnotations()[key]
+		if value, is := after.GetAnnotations()[key]; was != is || old != value {
+			return true
+		}
 	}
+	return false
 }

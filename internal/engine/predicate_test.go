@@ -33,17 +33,18 @@ func TestChangedLetsThroughWhatMattersAndNoEchoOfOwnWrites(t *testing.T) {
 		"labels":                  {held(), func(b *storagev1.StorageBucket) { b.Labels = map[string]string{"a": "b"} }, false},
 		"others' annotations":     {held(), func(b *storagev1.StorageBucket) { b.Annotations["x"] = "y" }, false},
 		"finalizer put on":        {bare(), func(b *storagev1.StorageBucket) { b.Finalizers = []string{"f"} }, false},
-		"mark put on":             {bare(), func(b *storagev1.StorageBucket) { b.Annotations = map[string]string{"m": "1"} }, false},
+		"annotation put on":       {bare(), func(b *storagev1.StorageBucket) { b.Annotations = map[string]string{"m": "1"} }, false},
 		"finalizer taken off":     {held(), func(b *storagev1.StorageBucket) { b.Finalizers = nil }, true},
-		"mark taken off":          {held(), func(b *storagev1.StorageBucket) { b.Annotations = nil }, true},
-		"mark altered":            {held(), func(b *storagev1.StorageBucket) { b.Annotations["m"] = "2" }, true},
+		"annotation taken off":    {held(), func(b *storagev1.StorageBucket) { b.Annotations = nil }, true},
+		"annotation altered":      {held(), func(b *storagev1.StorageBucket) { b.Annotations["m"] = "2" }, true},
+		"trigger set":             {held(), func(b *storagev1.StorageBucket) { b.Annotations["t"] = "1" }, true},
 		"others' finalizer added": {held(), func(b *storagev1.StorageBucket) { b.Finalizers = append(b.Finalizers, "g") }, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			after := tc.before.DeepCopy()
 			tc.change(after)
-			if got := Changed("f", "m").Update(event.UpdateEvent{ObjectOld: tc.before, ObjectNew: after}); got != tc.want {
+			if got := Changed(Traits{Finalizer: "f", Annotations: []string{"m"}, Triggers: []string{"t"}}).Update(event.UpdateEvent{ObjectOld: tc.before, ObjectNew: after}); got != tc.want {
 				t.Errorf("let through: %t, want %t", got, tc.want)
 			}
 		})

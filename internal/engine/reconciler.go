@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -19,8 +20,11 @@ import (
 	"k8s.io/client-go/tools/events"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
 	logf "sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"avalonhosting.example/bucketoperator/internal/egress"
 )
 
 // Options are what a Reconciler works with.
@@ -41,24 +45,37 @@ type Options struct {
 	// Resync is how often an object is compared with what is outside the
 	// cluster, when nothing tells of a change.
 	Resync time.Duration
+	// Backoff bounds the delays between the failures of a step; 250 ms to 5 min
+	// when zero.
+	Backoff Bounds
 	// Metrics observes what passes do; nothing when nil.
 	Metrics *Metrics
 }
 
 // Reconciler reconciles the objects of one kind.
 type Reconciler[T Object] struct {
-	name      string
-	kind      Kind[T]
-	finalizer string
-	options   Options
-	writer    writer
-	schedule  *schedule
+	kind     Kind[T]
+	traits   Traits
+	options  Options
+	writer   writer
+	schedule *schedule
+	monitors *monitors
+	queue    queue // nil until the controller has made it
 }
 
-// NewReconciler is a Reconciler for kind. finalizer is what Pass.Hold puts on
-// an object; marks are the annotations that the kind keeps on its objects and
-// nobody else has to touch.
-func NewReconciler[T Object](name string, kind Kind[T], finalizer string, marks []string, options Options) *Reconciler[T] {
+// queue is what the engine asks of the controller's queue.
+type queue interface {
+	// Add asks for a pass now.
+	Add(request reconcile.Request)
+	// Event tells whether anything but a time that has come asked for the pass
+	// that is under way.
+	Event(request reconcile.Request) bool
+	// Yield gives the worker of the pass back until resume is called.
+	Yield(request reconcile.Request) (resume func())
+}
+
+// NewReconciler is a Reconciler for kind.
+func NewReconciler[T Object](kind Kind[T], traits Traits, options Options) *Reconciler[T] {
 	if options.Clock == nil {
 		options.Clock = clock.RealClock{}
 	}
@@ -66,14 +83,20 @@ func NewReconciler[T Object](name string, kind Kind[T], finalizer string, marks 
 		options.Random = rand.Float64
 	}
 	return &Reconciler[T]{
-		name: name, kind: kind, finalizer: finalizer, options: options,
-		writer:   writer{client: options.Client, live: options.Live, marks: marks},
-		schedule: newSchedule(options.Clock.Now, options.Random),
+		kind: kind, traits: traits, options: options,
+		writer:   writer{client: options.Client, live: options.Live, annotations: traits.Annotations},
+		schedule: newSchedule(options.Clock.Now, options.Random, options.Backoff),
+		monitors: newMonitors(),
 	}
 }
 
 // Reconcile runs one pass over the object that the request names.
 func (r *Reconciler[T]) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
+	event := true
+	if r.queue != nil {
+		event = r.queue.Event(request)
+		ctx = egress.WithYield(ctx, func() func() { return r.queue.Yield(request) })
+	}
 	obj := r.kind.New()
 	switch err := r.options.Client.Get(ctx, request.NamespacedName, obj); {
 	case apierrors.IsNotFound(err):
@@ -89,67 +112,106 @@ func (r *Reconciler[T]) Reconcile(ctx context.Context, request reconcile.Request
 		ctx = logf.IntoContext(ctx, logf.FromContext(ctx).WithValues(valuer.LogValues(obj)...))
 	}
 	pass := &Pass{
-		writer: r.writer, finalizer: r.finalizer, scheme: r.options.Scheme,
-		obj: obj, base: copyOf(obj), before: conditionsThatMatter(obj),
+		writer: r.writer, finalizer: r.traits.Finalizer, scheme: r.options.Scheme,
+		obj: obj, base: copyOf(obj), before: visibleConditions(obj),
 		// The API server keeps whole seconds; finer times would differ from what it has.
 		now: r.options.Clock.Now().Truncate(time.Second), interval: r.options.Resync,
-		due: r.schedule.due(request.NamespacedName, obj.GetUID()),
+		resyncDue: r.schedule.resyncDue(request.NamespacedName, obj.GetUID()),
 	}
 	defer func() {
-		if known := pass.base.GetResourceVersion(); known != cached && !pass.letGo {
-			r.schedule.saw(request.NamespacedName, obj.GetUID(), known)
+		if known := pass.base.GetResourceVersion(); known != cached && !pass.released {
+			r.schedule.observe(request.NamespacedName, obj.GetUID(), known)
 		}
 	}()
-	if obj.GetDeletionTimestamp().IsZero() {
-		return r.finish(ctx, pass, obj, run(ctx, r.kind.Steps(pass, obj)))
+	if !obj.GetDeletionTimestamp().IsZero() {
+		return r.delete(ctx, pass, obj, event)
 	}
-	if !pass.Held() {
-		r.schedule.forget(request.NamespacedName)
-		return reconcile.Result{}, nil
+	results := r.run(ctx, pass, r.kind.Steps(pass, obj), event)
+	r.monitors.set(request.NamespacedName, obj.GetUID(), pass.monitor, r.wake(request))
+	return r.finish(ctx, pass, obj, results)
+}
+
+// wake asks for a pass over the object.
+func (r *Reconciler[T]) wake(request reconcile.Request) func() {
+	return func() {
+		if r.queue != nil {
+			r.queue.Add(request)
+		}
 	}
-	results := run(ctx, r.kind.Teardown(pass, obj))
-	if !allDone(results) {
-		return r.finish(ctx, pass, obj, results)
-	}
-	return r.letGo(ctx, pass, obj)
 }
 
 // gone drops what was kept for an object that is no more.
 func (r *Reconciler[T]) gone(ctx context.Context, name types.NamespacedName) error {
 	r.schedule.forget(name)
+	r.monitors.end(name)
 	if f, ok := r.kind.(Forgetter); ok {
 		return f.Gone(ctx, name)
 	}
 	return nil
 }
 
-// letGo takes the finalizer off an object whose teardown is done.
-func (r *Reconciler[T]) letGo(ctx context.Context, pass *Pass, obj T) (reconcile.Result, error) {
-	logf.FromContext(ctx).Info("Removing the finalizer")
-	if err := pass.release(ctx); err != nil {
-		return r.steer(ctx, pass, err)
+// delete undoes what the finalizer stands for, and takes it off. The status says
+// that the object is going before anything is undone, and that all is done while
+// others still keep the object.
+func (r *Reconciler[T]) delete(ctx context.Context, pass *Pass, obj T, event bool) (reconcile.Result, error) {
+	if pass.before.ready.Reason != ReasonDeleting {
+		r.report(pass, obj, nil)
+		if err := r.writer.writeStatus(ctx, pass); err != nil {
+			return r.abandon(ctx, pass, err)
+		}
 	}
-	pass.letGo = true
+	if !pass.HasFinalizer() {
+		r.schedule.forget(client.ObjectKeyFromObject(obj))
+		r.monitors.end(client.ObjectKeyFromObject(obj))
+		return reconcile.Result{}, nil
+	}
+	results := r.run(ctx, pass, r.kind.Teardown(pass, obj), event)
+	r.monitors.set(client.ObjectKeyFromObject(obj), obj.GetUID(), pass.monitor, r.wake(reconcile.Request{NamespacedName: client.ObjectKeyFromObject(obj)}))
+	if !allDone(results) || stale(results) {
+		return r.finish(ctx, pass, obj, results)
+	}
+	if len(pass.foreignFinalizers()) > 0 {
+		r.report(pass, obj, results)
+		if err := r.writer.writeStatus(ctx, pass); err != nil {
+			return r.abandon(ctx, pass, err)
+		}
+	}
+	return r.release(ctx, pass, obj)
+}
+
+// release takes the finalizer off an object whose teardown is done.
+func (r *Reconciler[T]) release(ctx context.Context, pass *Pass, obj T) (reconcile.Result, error) {
+	logf.FromContext(ctx).Info("Removing the finalizer")
+	if err := pass.RemoveFinalizer(ctx); err != nil {
+		return r.abandon(ctx, pass, err)
+	}
+	pass.released = true
 	r.schedule.forget(client.ObjectKeyFromObject(obj))
+	r.monitors.end(client.ObjectKeyFromObject(obj))
 	r.record(obj, pass.events)
-	r.options.Metrics.deleted(r.name, pass.now.Sub(obj.GetDeletionTimestamp().Time))
+	r.options.Metrics.deleted(r.traits.Name, pass.now.Sub(obj.GetDeletionTimestamp().Time))
 	return reconcile.Result{}, nil
 }
 
-// run runs the steps in order up to the first that is not done.
-func run(ctx context.Context, steps []Step) []result {
+// run runs the steps in order up to the first that is not done. One that has
+// failed is not run again before its time, unless an event has started the pass.
+func (r *Reconciler[T]) run(ctx context.Context, pass *Pass, steps []Step, event bool) []result {
 	results := make([]result, len(steps))
-	for i := range steps {
-		results[i].step = steps[i]
+	name := client.ObjectKeyFromObject(pass.obj)
+	for i, step := range steps {
+		results[i].step = step
+		if !event {
+			results[i].heldFor = r.schedule.heldFor(name, pass.obj, stepKey(steps, i))
+		}
 	}
 	for i := 0; i < len(steps); {
 		end := i + 1
 		for steps[i].Concurrent && end < len(steps) && steps[end].Concurrent {
 			end++
 		}
-		together(ctx, results[i:end])
+		runConcurrently(ctx, pass, results[i:end])
 		for ; i < end; i++ {
-			if results[i].err != nil && !steps[i].Independent && !steps[i].Concurrent {
+			if !results[i].isDone() && !steps[i].Independent && !steps[i].Concurrent {
 				return results
 			}
 		}
@@ -157,20 +219,25 @@ func run(ctx context.Context, steps []Step) []result {
 	return results
 }
 
-// together runs steps at the same time. A panic in one goes on in the caller.
-func together(ctx context.Context, results []result) {
+// stepKey is what a step's delays are kept by.
+func stepKey(steps []Step, i int) string {
+	return cmp.Or(steps[i].Condition, fmt.Sprint(i))
+}
+
+// runConcurrently runs steps at the same time. A panic in one goes on in the caller.
+func runConcurrently(ctx context.Context, pass *Pass, results []result) {
 	if len(results) == 1 {
-		results[0].ran = true
-		results[0].err = results[0].step.Do(ctx)
+		results[0].do(ctx)
 		return
 	}
+	pass.setConcurrent(true)
+	defer pass.setConcurrent(false)
 	var wait sync.WaitGroup
 	panics := make([]any, len(results))
 	for i := range results {
 		wait.Go(func() {
 			defer func() { panics[i] = recover() }()
-			results[i].ran = true
-			results[i].err = results[i].step.Do(ctx)
+			results[i].do(ctx)
 		})
 	}
 	wait.Wait()
@@ -181,67 +248,78 @@ func together(ctx context.Context, results []result) {
 	}
 }
 
+func (r *result) do(ctx context.Context) {
+	if r.heldFor > 0 {
+		return
+	}
+	r.ran = true
+	r.outcome = r.step.Do(ctx)
+}
+
 func allDone(results []result) bool {
 	for _, r := range results {
-		if !r.ran || r.err != nil {
+		if !r.isDone() {
 			return false
 		}
 	}
 	return true
 }
 
+// stale tells whether a step has found that the pass works on an object that has changed.
+func stale(results []result) bool {
+	return slices.ContainsFunc(results, func(r result) bool { return errors.Is(r.outcome, ErrStale) })
+}
+
 // finish reports how the steps fared and says when the next pass is to be.
 func (r *Reconciler[T]) finish(ctx context.Context, pass *Pass, obj T, results []result) (reconcile.Result, error) {
-	for _, res := range results {
-		if errors.Is(res.err, ErrStale) {
-			return r.steer(ctx, pass, res.err)
-		}
+	if stale(results) {
+		return r.abandon(ctx, pass, ErrStale)
 	}
 	if stopping(ctx) {
-		return r.steer(ctx, pass, nil)
+		return r.abandon(ctx, pass, nil)
 	}
-	if quiet, after := onlyQuiet(results); quiet && equality.Semantic.DeepEqual(pass.base, pass.obj) {
+	if after := onlyRequeues(results); after > 0 && equality.Semantic.DeepEqual(pass.base, pass.obj) {
 		return reconcile.Result{RequeueAfter: after}, nil
 	}
 	r.report(pass, obj, results)
 	if err := r.writer.writeStatus(ctx, pass); err != nil {
-		return r.steer(ctx, pass, err)
+		return r.abandon(ctx, pass, err)
 	}
-	r.tell(ctx, pass, obj)
+	r.recordChanges(ctx, pass, obj)
 	return r.next(pass, obj, results)
 }
 
 // report puts the outcome into the object's status.
 func (r *Reconciler[T]) report(pass *Pass, obj T, results []result) {
-	deleting := !obj.GetDeletionTimestamp().IsZero()
 	set := conditionSet{list: copyOf(obj).GetConditions(), generation: obj.GetGeneration(), now: pass.now}
-	var first *stepError
-	if deleting {
-		first = set.reportDeletion(results)
+	var summary Summary
+	if obj.GetDeletionTimestamp().IsZero() {
+		summary = set.report(results)
 	} else {
-		first = set.report(results)
+		var waitsFor []string
+		if allDone(results) && results != nil || !pass.HasFinalizer() {
+			waitsFor = pass.foreignFinalizers()
+		}
+		summary = set.reportDeletion(results, waitsFor)
 	}
-	notes := slices.Concat(pass.notes, pass.remarks)
-	for _, conditionType := range pass.cleared {
-		// One that is noted again has not changed, and keeps its time.
-		if !slices.ContainsFunc(notes, func(c metav1.Condition) bool { return c.Type == conditionType }) {
+	for _, conditionType := range pass.removed {
+		// One that is set again has not changed, and keeps its time.
+		if !slices.ContainsFunc(pass.conditions, func(c passCondition) bool { return c.Type == conditionType }) {
 			set.remove(conditionType)
 		}
 	}
-	for _, note := range notes {
-		set.set(note.Type, note.Status, note.Reason, note.Message)
+	for _, c := range pass.conditions {
+		set.set(c.Type, c.Status, c.Reason, c.Message)
 	}
 	obj.SetObservedGeneration(obj.GetGeneration())
-	message := r.kind.Summarize(obj, Outcome{Deleting: deleting, Stalled: set.get(ConditionStalled) != nil})
-	if first == nil {
-		set.set(ConditionReady, metav1.ConditionTrue, ReasonReady, message)
-	}
+	r.kind.Summarize(obj, &summary)
+	set.setReady(summary)
 	obj.SetConditions(set.list)
 }
 
-// tell records events and metrics of what has changed.
-func (r *Reconciler[T]) tell(ctx context.Context, pass *Pass, obj T) {
-	before, now := pass.before, conditionsThatMatter(obj)
+// recordChanges records events and metrics of what has changed.
+func (r *Reconciler[T]) recordChanges(ctx context.Context, pass *Pass, obj T) {
+	before, now := pass.before, visibleConditions(obj)
 	if now.ready.Status != before.ready.Status || now.ready.Reason != before.ready.Reason {
 		logf.FromContext(ctx).Info("Readiness changed",
 			"ready", now.ready.Status, "reason", now.ready.Reason, "message", now.ready.Message)
@@ -249,18 +327,18 @@ func (r *Reconciler[T]) tell(ctx context.Context, pass *Pass, obj T) {
 		case now.ready.Reason == ReasonDeleting && now.blocked.Status == metav1.ConditionTrue:
 			// The warning below says the same.
 		case now.ready.Status == metav1.ConditionTrue, now.ready.Reason == ReasonDeleting:
-			pass.Announce(corev1.EventTypeNormal, now.ready.Reason, "%s", now.ready.Message)
+			pass.Event(corev1.EventTypeNormal, now.ready.Reason, "%s", now.ready.Message)
 		case now.ready.Status == metav1.ConditionFalse:
-			pass.Announce(corev1.EventTypeWarning, now.ready.Reason, "%s", now.ready.Message)
+			pass.Event(corev1.EventTypeWarning, now.ready.Reason, "%s", now.ready.Message)
 		}
 	}
 	if now.blocked.Reason != before.blocked.Reason && now.blocked.Status == metav1.ConditionTrue {
-		pass.Announce(corev1.EventTypeWarning, now.blocked.Reason, "%s", now.blocked.Message)
+		pass.Event(corev1.EventTypeWarning, now.blocked.Reason, "%s", now.blocked.Message)
 	}
-	for _, note := range pass.notes {
-		was := meta.FindStatusCondition(before.all, note.Type)
-		if note.Status == metav1.ConditionFalse && (was == nil || was.Status != note.Status || was.Reason != note.Reason) {
-			pass.Announce(corev1.EventTypeWarning, note.Reason, "%s: %s", note.Type, note.Message)
+	for _, c := range pass.conditions {
+		was := meta.FindStatusCondition(before.all, c.Type)
+		if !c.silent && c.Status == metav1.ConditionFalse && (was == nil || was.Status != c.Status || was.Reason != c.Reason) {
+			pass.Event(corev1.EventTypeWarning, c.Reason, "%s: %s", c.Type, c.Message)
 		}
 	}
 	r.record(obj, pass.events)
@@ -269,42 +347,52 @@ func (r *Reconciler[T]) tell(ctx context.Context, pass *Pass, obj T) {
 		if before.ready.Status == metav1.ConditionFalse {
 			since = before.ready.LastTransitionTime.Time
 		}
-		r.options.Metrics.ready(r.name, pass.now.Sub(since))
+		r.options.Metrics.ready(r.traits.Name, pass.now.Sub(since))
 	}
 }
 
-func (r *Reconciler[T]) record(obj T, announcements []announcement) {
-	for _, a := range announcements {
-		r.options.Recorder.Eventf(obj, nil, a.eventType, a.reason, "Reconcile", "%s", cut(a.message, maxEventNote))
+func (r *Reconciler[T]) record(obj T, passEvents []passEvent) {
+	for _, e := range passEvents {
+		r.options.Recorder.Eventf(obj, nil, e.eventType, e.reason, "Reconcile", "%s", cut(e.message, maxEventNote))
 	}
 }
 
-// next says when the next pass is to be. An error that wants growing delays
-// wins over all; a time that was asked for wins over the resync.
+// next says when the next pass is to be: the soonest that any step has asked
+// for, or the resync. A step that has failed in this pass makes the pass fail, so
+// that it counts as such; the queue then asks the schedule for the time.
 func (r *Reconciler[T]) next(pass *Pass, obj T, results []result) (reconcile.Result, error) {
-	resync := r.schedule.remaining(client.ObjectKeyFromObject(obj), obj.GetUID(), pass.interval, pass.compared)
-	var soonest time.Duration
-	for _, res := range results {
-		e := asStepError(res.err)
-		switch {
-		case e == nil:
-		case e.retry == retryBackoff:
-			return reconcile.Result{}, fmt.Errorf("%s: %w", e.reason, e)
-		case e.retry == retryAfter && (soonest == 0 || e.after < soonest):
-			soonest = max(e.after, time.Millisecond)
+	name := client.ObjectKeyFromObject(obj)
+	soonest := r.schedule.untilResync(name, obj.GetUID(), pass.interval, pass.resynced)
+	priority := handler.LowPriority
+	steps := make([]Step, len(results))
+	for i := range results {
+		steps[i] = results[i].step
+	}
+	var failure error
+	for i, res := range results {
+		after := res.heldFor
+		if res.ran {
+			after = r.schedule.afterStep(name, obj, stepKey(steps, i), res.outcome)
+		}
+		if after > 0 && after < soonest {
+			soonest, priority = after, 0
+		}
+		if o := res.outcome; res.ran && o.verdict == verdictFailed && o.after == 0 && failure == nil {
+			failure = fmt.Errorf("%s: %w", o.reason, o)
 		}
 	}
-	if soonest > 0 {
-		resync = soonest
+	if failure != nil {
+		r.schedule.failed(name, obj.GetUID(), soonest)
+		return reconcile.Result{}, failure
 	}
-	return reconcile.Result{RequeueAfter: resync}, nil
+	return reconcile.Result{RequeueAfter: soonest, Priority: &priority}, nil
 }
 
-// steer says what follows a pass that was not reported: it was out of date, a
-// write failed, or the operator stops. What must not be lost is kept all the same.
-func (r *Reconciler[T]) steer(ctx context.Context, pass *Pass, err error) (reconcile.Result, error) {
-	if keepErr := r.writer.keep(ctx, pass); keepErr != nil {
-		logf.FromContext(ctx).Error(keepErr, "Keeping what the pass has learned")
+// abandon says what follows a pass that was not reported: it was out of date, a
+// write failed, or the operator stops. What must not be lost is written all the same.
+func (r *Reconciler[T]) abandon(ctx context.Context, pass *Pass, err error) (reconcile.Result, error) {
+	if persistErr := r.writer.persist(ctx, pass); persistErr != nil {
+		logf.FromContext(ctx).Error(persistErr, "Writing down what the pass has learned")
 	}
 	switch {
 	case stopping(ctx):
@@ -319,33 +407,32 @@ func (r *Reconciler[T]) steer(ctx context.Context, pass *Pass, err error) (recon
 // leader: then nothing is to be said.
 func stopping(ctx context.Context) bool { return ctx.Err() != nil }
 
-// onlyQuiet tells whether each step that is not done asked to come back
-// without a word, and when.
-func onlyQuiet(results []result) (bool, time.Duration) {
+// onlyRequeues is when to come back where each step that is not done asked for
+// that without a word; 0 where there is none, or another is not done either.
+func onlyRequeues(results []result) time.Duration {
 	var soonest time.Duration
 	for _, res := range results {
-		e := asStepError(res.err)
-		if e == nil {
-			continue
-		}
-		if !e.quiet {
-			return false, 0
-		}
-		if soonest == 0 || e.after < soonest {
-			soonest = max(e.after, time.Millisecond)
+		switch o := res.outcome; {
+		case res.heldFor > 0:
+			return 0
+		case !res.ran, o.isDone(), o.verdict == verdictUnchanged, o.verdict == verdictSkipped:
+		case o.verdict != verdictRequeue:
+			return 0
+		case soonest == 0 || o.after < soonest:
+			soonest = o.after
 		}
 	}
-	return soonest > 0, soonest
+	return soonest
 }
 
 // visible are the conditions whose changes a person wants to hear of: two that
-// the engine sets, and those that a kind notes.
+// the engine sets, and those that a kind sets besides those of its steps.
 type visible struct {
 	ready, blocked metav1.Condition
 	all            []metav1.Condition
 }
 
-func conditionsThatMatter(obj Object) visible {
+func visibleConditions(obj Object) visible {
 	v := visible{ready: metav1.Condition{Status: metav1.ConditionUnknown}, all: slices.Clone(obj.GetConditions())}
 	for _, c := range obj.GetConditions() {
 		switch c.Type {

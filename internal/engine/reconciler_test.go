@@ -30,14 +30,17 @@ func TestOutcomesBecomeConditionsAndRequeues(t *testing.T) {
 		requeue     time.Duration // 0 means the resync
 		backoff     bool
 	}{
-		"done":                    {nil, metav1.ConditionTrue, "Done", false, false, 0, false},
-		"waits for a time":        {engine.Wait(3*time.Second, "Later", "not yet"), metav1.ConditionUnknown, "Later", true, false, 3 * time.Second, false},
-		"waits for a watch":       {engine.Wait(0, "Later", "not yet"), metav1.ConditionUnknown, "Later", true, false, 0, false},
-		"misses something":        {engine.Missing("NoMoon", "there is no moon"), metav1.ConditionFalse, "NoMoon", true, false, 0, false},
-		"failed":                  {engine.Because("Moon", failure), metav1.ConditionFalse, "Moon", true, false, 0, true},
+		"done":                     {nil, metav1.ConditionTrue, "Done", false, false, 0, false},
+		"is to be looked at again": {engine.Done("Done").RecheckAfter(5 * time.Second), metav1.ConditionTrue, "Done", false, false, 5 * time.Second, false},
+		"is in progress":           {engine.InProgress("Later", "not yet").After(3 * time.Second), metav1.ConditionUnknown, "Later", true, false, 3 * time.Second, false},
+		// What waits for an event looks again by itself as well: an event may be missed.
+		"waits for an event":      {engine.InProgress("Later", "not yet"), metav1.ConditionUnknown, "Later", true, false, 15 * time.Second, false},
+		"is blocked":              {engine.Blocked("NoMoon", "there is no moon"), metav1.ConditionFalse, "NoMoon", true, false, 15 * time.Second, false},
+		"is blocked by a person":  {engine.Blocked("NoMoon", "there is no moon").Stalled(), metav1.ConditionFalse, "NoMoon", false, true, 15 * time.Second, false},
+		"failed":                  {engine.Failed("Moon", failure), metav1.ConditionFalse, "Moon", true, false, 0, true},
 		"failed without a reason": {failure, metav1.ConditionFalse, "Error", true, false, 0, true},
-		"was told when to retry":  {engine.After(7*time.Second, "Moon", failure), metav1.ConditionFalse, "Moon", true, false, 7 * time.Second, false},
-		"cannot be":               {engine.Invalid("Moon", failure), metav1.ConditionFalse, "Moon", false, true, 0, false},
+		"was told when to retry":  {engine.Failed("Moon", failure).After(7 * time.Second), metav1.ConditionFalse, "Moon", true, false, 7 * time.Second, false},
+		"cannot be":               {engine.Terminal("Moon", failure), metav1.ConditionFalse, "Moon", false, true, 0, false},
 		// A NotFound that a step met is not the object's own.
 		"did not find something": {
 			fmt.Errorf("reading: %w", apierrors.NewNotFound(schema.GroupResource{Resource: "secrets"}, "moon")),
@@ -59,7 +62,7 @@ func TestOutcomesBecomeConditionsAndRequeues(t *testing.T) {
 				t.Errorf("the next pass is in %s, want %s", got, want)
 			}
 			a.wantCondition("Step", tc.status, tc.reason)
-			if tc.err == nil {
+			if tc.status == metav1.ConditionTrue {
 				tc.reason = engine.ReasonReady
 			}
 			a.wantCondition("Ready", tc.status, tc.reason)
@@ -77,8 +80,8 @@ func TestOutcomesBecomeConditionsAndRequeues(t *testing.T) {
 func TestASecondPassWithTheSameOutcomeWritesAndTellsNothing(t *testing.T) {
 	t.Parallel()
 	for name, err := range map[string]error{
-		"done": nil, "failed": engine.Because("Moon", errors.New("x")), "stalled": engine.Invalid("Moon", errors.New("x")),
-		"waiting": engine.Wait(time.Second, "Later", "x"),
+		"done": nil, "failed": engine.Failed("Moon", errors.New("x")), "stalled": engine.Terminal("Moon", errors.New("x")),
+		"waiting": engine.InProgress("Later", "x").After(time.Second),
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -99,9 +102,9 @@ func TestASecondPassWithTheSameOutcomeWritesAndTellsNothing(t *testing.T) {
 
 func TestAnObjectRecovers(t *testing.T) {
 	t.Parallel()
-	outcome := engine.Invalid("Moon", errors.New("x"))
+	outcome := error(engine.Terminal("Moon", errors.New("x")))
 	a := newArena(t, kind{steps: func(*engine.Pass, object) []engine.Step { return []engine.Step{does(outcome)} }}, nil)
-	for _, next := range []error{outcome, engine.Because("Sun", errors.New("y")), nil} {
+	for _, next := range []error{outcome, engine.Failed("Sun", errors.New("y")), nil} {
 		outcome = next
 		_, _ = a.pass()
 	}
@@ -117,16 +120,18 @@ func TestAnObjectRecovers(t *testing.T) {
 func TestTheFirstStepThatIsNotDoneEndsThePassUnlessIndependent(t *testing.T) {
 	t.Parallel()
 	var ran []string
-	step := func(name string, independent bool, err error) engine.Step {
-		return engine.Step{Condition: name, Reason: "Done", Independent: independent, Do: func(context.Context) error {
+	part := func(name string, independent bool, err error) engine.Step {
+		s := step(name, func(context.Context) error {
 			ran = append(ran, name)
 			return err
-		}}
+		})
+		s.Independent = independent
+		return s
 	}
 	a := newArena(t, kind{steps: steps(
-		step("First", true, engine.Because("One", errors.New("x"))),
-		step("Second", false, engine.Because("Two", errors.New("y"))),
-		step("Third", false, nil),
+		part("First", true, engine.Failed("One", errors.New("x"))),
+		part("Second", false, engine.Failed("Two", errors.New("y"))),
+		part("Third", false, nil),
 	)}, nil)
 	_, _ = a.pass()
 	if diff := cmp.Diff([]string{"First", "Second"}, ran); diff != "" {
@@ -150,16 +155,16 @@ func TestConcurrentStepsAllRunAndAPanicIsNotLost(t *testing.T) {
 		}
 	}
 	a := newArena(t, kind{steps: steps(
-		engine.Step{Condition: "One", Reason: "Done", Concurrent: true, Do: meet(engine.Because("Moon", errors.New("x")))},
-		engine.Step{Condition: "Two", Reason: "Done", Concurrent: true, Do: meet(nil)},
+		concurrently(step("One", meet(engine.Failed("Moon", errors.New("x"))))),
+		concurrently(step("Two", meet(nil))),
 	)}, nil)
 	_, _ = a.pass()
 	a.wantCondition("One", metav1.ConditionFalse, "Moon")
 	a.wantCondition("Two", metav1.ConditionTrue, "Done")
 
 	b := newArena(t, kind{steps: steps(
-		engine.Step{Condition: "One", Concurrent: true, Do: func(context.Context) error { panic("boom") }},
-		engine.Step{Condition: "Two", Concurrent: true, Do: func(context.Context) error { return nil }},
+		concurrently(step("One", func(context.Context) error { panic("boom") })),
+		concurrently(step("Two", func(context.Context) error { return nil })),
 	)}, nil)
 	defer func() {
 		if recover() == nil {
@@ -172,14 +177,14 @@ func TestConcurrentStepsAllRunAndAPanicIsNotLost(t *testing.T) {
 func TestWhatAStepPutsIntoTheStatusIsWritten(t *testing.T) {
 	t.Parallel()
 	a := newArena(t, kind{steps: func(pass *engine.Pass, obj object) []engine.Step {
-		return []engine.Step{{Condition: "Step", Reason: "Done", Do: func(ctx context.Context) error {
+		return []engine.Step{step("Step", func(ctx context.Context) error {
 			obj.Status.ID = "early"
-			if _, err := pass.Hold(ctx, map[string]string{mark: "1"}); err != nil {
+			if _, err := pass.EnsureFinalizer(ctx, map[string]string{mark: "1"}); err != nil {
 				return err
 			}
 			obj.Status.Region = "late"
-			return engine.Because("Moon", errors.New("x"))
-		}}}
+			return engine.Failed("Moon", errors.New("x"))
+		})}
 	}}, nil)
 	_, _ = a.pass()
 	if obj := a.object(); obj.Status.ID != "early" || obj.Status.Region != "late" || obj.Status.ObservedGeneration != obj.Generation {
@@ -187,12 +192,12 @@ func TestWhatAStepPutsIntoTheStatusIsWritten(t *testing.T) {
 	}
 }
 
-func TestANoteThatIsFalseMakesAnEventAndARemarkNone(t *testing.T) {
+func TestAConditionThatBecomesFalseMakesAnEventUnlessSetSilently(t *testing.T) {
 	t.Parallel()
 	a := newArena(t, kind{steps: func(pass *engine.Pass, _ object) []engine.Step {
-		pass.Note("Sized", metav1.ConditionFalse, "TooSmall", "note")
-		pass.Clear("Lit")
-		pass.Remark("Lit", metav1.ConditionFalse, "Dark", "remark")
+		pass.SetCondition("Sized", metav1.ConditionFalse, "TooSmall", "told")
+		pass.RemoveCondition("Lit")
+		pass.SetConditionSilently("Lit", metav1.ConditionFalse, "Dark", "not told")
 		return []engine.Step{does(nil)}
 	}}, nil)
 	_, _ = a.pass()
@@ -200,9 +205,9 @@ func TestANoteThatIsFalseMakesAnEventAndARemarkNone(t *testing.T) {
 	a.wantCondition("Lit", metav1.ConditionFalse, "Dark")
 	told := strings.Join(a.told(), "; ")
 	if !strings.Contains(told, "TooSmall") || strings.Contains(told, "Dark") {
-		t.Errorf("the events are %s, want one for the note and none for the remark", told)
+		t.Errorf("the events are %s, want one for Sized and none for Lit", told)
 	}
-	// One that is cleared and made again has not changed.
+	// One that is removed and set again has not changed.
 	before := a.object()
 	for i := range before.Status.Conditions {
 		before.Status.Conditions[i].LastTransitionTime = metav1.NewTime(before.Status.Conditions[i].LastTransitionTime.Add(-time.Hour))
@@ -218,11 +223,11 @@ func TestANoteThatIsFalseMakesAnEventAndARemarkNone(t *testing.T) {
 
 func TestAnswersThatReportNothingLeaveTheConditionsAlone(t *testing.T) {
 	t.Parallel()
-	outcome := engine.Invalid("Moon", errors.New("x"))
+	outcome := error(engine.Terminal("Moon", errors.New("x")))
 	a := newArena(t, kind{steps: func(*engine.Pass, object) []engine.Step { return []engine.Step{does(outcome)} }}, nil)
 	_, _ = a.pass()
 	version := a.object().ResourceVersion
-	for _, outcome = range []error{engine.ErrUnchanged, engine.ErrSkipped, engine.Again(time.Second)} {
+	for _, outcome = range []error{engine.Unchanged(), engine.Skipped(), engine.Requeue(time.Second)} {
 		if _, err := a.pass(); err != nil {
 			t.Errorf("%v made the pass fail: %v", outcome, err)
 		}
@@ -235,13 +240,13 @@ func TestAnswersThatReportNothingLeaveTheConditionsAlone(t *testing.T) {
 
 func TestAFailedTeardownKeepsTheFinalizerAndSaysWhy(t *testing.T) {
 	t.Parallel()
-	outcome := engine.Because("Moon", errors.New("the moon is in the way"))
+	outcome := error(engine.Failed("Moon", errors.New("the moon is in the way")))
 	a := newArena(t, kind{
 		steps: func(pass *engine.Pass, _ object) []engine.Step {
-			return []engine.Step{{Condition: "Step", Reason: "Done", Do: func(ctx context.Context) error {
-				_, err := pass.Hold(ctx, nil)
+			return []engine.Step{step("Step", func(ctx context.Context) error {
+				_, err := pass.EnsureFinalizer(ctx, nil)
 				return err
-			}}}
+			})}
 		},
 		teardown: func(*engine.Pass, object) []engine.Step { return []engine.Step{does(outcome)} },
 	}, nil)
@@ -259,7 +264,7 @@ func TestAFailedTeardownKeepsTheFinalizerAndSaysWhy(t *testing.T) {
 		t.Errorf("events (-want +got):\n%s", diff)
 	}
 
-	outcome = engine.Wait(time.Second, "Going", "soon")
+	outcome = engine.InProgress("Going", "soon").After(time.Second)
 	_, _ = a.pass()
 	a.wantCondition("DeletionBlocked", "", "")
 
@@ -275,35 +280,174 @@ func TestAFailedTeardownKeepsTheFinalizerAndSaysWhy(t *testing.T) {
 	}
 }
 
-func TestAnObjectWithoutTheFinalizerIsLeftToItsOtherKeepers(t *testing.T) {
+func TestAnObjectThatOthersKeepSaysThatItIsBeingDeleted(t *testing.T) {
 	t.Parallel()
+	for name, held := range map[string]bool{"one with something outside": true, "one without": false} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var atTheTeardown metav1.Condition
+			a := newArena(t, kind{}, nil)
+			tornDown := 0
+			a.reconciler = a.reconcilerFor(kind{
+				steps: func(pass *engine.Pass, _ object) []engine.Step {
+					return []engine.Step{step("Step", func(ctx context.Context) error {
+						if !held {
+							return nil
+						}
+						_, err := pass.EnsureFinalizer(ctx, nil)
+						return err
+					})}
+				},
+				teardown: func(*engine.Pass, object) []engine.Step {
+					return []engine.Step{step("Gone", func(context.Context) error {
+						tornDown++
+						if ready := meta.FindStatusCondition(a.object().Status.Conditions, "Ready"); ready != nil {
+							atTheTeardown = *ready
+						}
+						return nil
+					})}
+				},
+			}, nil)
+			a.change(func(obj object) { obj.Finalizers = []string{"others.example/keep"} })
+			_, _ = a.pass()
+			if err := a.client.Delete(t.Context(), a.object()); err != nil {
+				t.Fatal(err)
+			}
+			for range 2 {
+				if _, err := a.pass(); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if held != (tornDown == 1) {
+				t.Errorf("the teardown ran %d times", tornDown)
+			}
+			if held && atTheTeardown.Reason != engine.ReasonDeleting {
+				t.Errorf("at the teardown Ready was %s/%s, want the deletion told before", atTheTeardown.Status, atTheTeardown.Reason)
+			}
+			obj := a.object()
+			if diff := cmp.Diff([]string{"others.example/keep"}, obj.Finalizers); diff != "" {
+				t.Errorf("finalizers (-want +got):\n%s", diff)
+			}
+			a.wantCondition("Ready", metav1.ConditionFalse, engine.ReasonDeleting)
+			if held {
+				a.wantCondition("Gone", metav1.ConditionTrue, "Done")
+			}
+			if ready := meta.FindStatusCondition(obj.Status.Conditions, "Ready"); !strings.Contains(ready.Message, "others.example/keep") {
+				t.Errorf("Ready says %q, want it to name the finalizer that is waited for", ready.Message)
+			}
+			version := obj.ResourceVersion
+			if _, err := a.pass(); err != nil || a.object().ResourceVersion != version {
+				t.Errorf("another pass wrote, or failed: %v", err)
+			}
+		})
+	}
+}
+
+func TestADeletionTellsAllThatKeepsIt(t *testing.T) {
+	t.Parallel()
+	independent := func(s engine.Step) engine.Step {
+		s.Independent = true
+		return s
+	}
 	a := newArena(t, kind{
-		steps:    steps(),
-		teardown: func(*engine.Pass, object) []engine.Step { t.Error("teardown ran"); return nil },
+		steps: func(pass *engine.Pass, _ object) []engine.Step {
+			return []engine.Step{step("Step", func(ctx context.Context) error {
+				_, err := pass.EnsureFinalizer(ctx, nil)
+				return err
+			})}
+		},
+		teardown: steps(
+			independent(step("DatabaseDeleted", func(context.Context) error { return engine.Failed("Moon", errors.New("the moon")) })),
+			independent(step("BucketDeleted", func(context.Context) error { return engine.Blocked("Sun", "the sun") })),
+			independent(step("NameDeleted", func(context.Context) error { return nil })),
+		),
 	}, nil)
-	a.change(func(obj object) { obj.Finalizers = []string{"others.example/keep"} })
+	_, _ = a.pass()
 	if err := a.client.Delete(t.Context(), a.object()); err != nil {
 		t.Fatal(err)
 	}
-	version := a.object().ResourceVersion
-	if _, err := a.pass(); err != nil {
-		t.Error(err)
+	if _, err := a.pass(); err == nil {
+		t.Error("a step of the teardown failed, and the pass did not")
 	}
-	if got := a.object().ResourceVersion; got != version {
-		t.Error("the pass wrote to an object that is none of its business")
+	a.wantCondition("DatabaseDeleted", metav1.ConditionFalse, "Moon")
+	a.wantCondition("BucketDeleted", metav1.ConditionFalse, "Sun")
+	a.wantCondition("NameDeleted", metav1.ConditionTrue, "Done")
+	blocked := meta.FindStatusCondition(a.object().Status.Conditions, "DeletionBlocked")
+	if blocked == nil || blocked.Message != "the moon; the sun" {
+		t.Errorf("DeletionBlocked is %+v, want both causes", blocked)
 	}
+}
+
+func TestTheFinalizerCanBeTakenOffALiveObject(t *testing.T) {
+	t.Parallel()
+	wanted := true
+	a := newArena(t, kind{steps: func(pass *engine.Pass, _ object) []engine.Step {
+		return []engine.Step{step("Step", func(ctx context.Context) error {
+			if !wanted {
+				return pass.RemoveFinalizer(ctx)
+			}
+			_, err := pass.EnsureFinalizer(ctx, nil)
+			return err
+		})}
+	}}, nil)
+	for _, wanted = range []bool{true, false, true} {
+		_, _ = a.pass()
+		if has := len(a.object().Finalizers) == 1; has != wanted {
+			t.Errorf("the finalizers are %v, wanted: %t", a.object().Finalizers, wanted)
+		}
+	}
+}
+
+func TestConcurrentStepsMayNotWriteToTheObject(t *testing.T) {
+	t.Parallel()
+	a := newArena(t, kind{steps: func(pass *engine.Pass, _ object) []engine.Step {
+		writes := func(ctx context.Context) error {
+			_, err := pass.EnsureFinalizer(ctx, nil)
+			return err
+		}
+		return []engine.Step{concurrently(step("One", writes)), concurrently(step("Two", writes))}
+	}}, nil)
+	if _, err := a.pass(); err == nil {
+		t.Error("the pass succeeded")
+	}
+	a.wantCondition("One", metav1.ConditionFalse, engine.ReasonError)
+	if got := a.object().Finalizers; len(got) > 0 {
+		t.Errorf("the object has the finalizers %v", got)
+	}
+}
+
+func TestAKindChoosesStatusAndReasonOfReadyAndOfWhatIsInProgress(t *testing.T) {
+	t.Parallel()
+	outcome := engine.InProgress("Progressing", "3/5 replicas ready")
+	k := kind{
+		steps: func(*engine.Pass, object) []engine.Step {
+			return []engine.Step{{Condition: "Step", InProgress: metav1.ConditionFalse, Do: func(context.Context) engine.Outcome { return outcome }}}
+		},
+		summarize: func(s *engine.Summary) {
+			if s.Status == metav1.ConditionTrue {
+				s.Reason = "AllReplicasReady"
+			}
+		},
+	}
+	a := newArena(t, k, nil)
+	_, _ = a.pass()
+	a.wantCondition("Step", metav1.ConditionFalse, "Progressing")
+	a.wantCondition("Ready", metav1.ConditionFalse, "Progressing")
+	outcome = engine.Done("Scaled")
+	_, _ = a.pass()
+	a.wantCondition("Ready", metav1.ConditionTrue, "AllReplicasReady")
 }
 
 func TestAPassOnAnOutdatedObjectWritesNothing(t *testing.T) {
 	t.Parallel()
 	holding := func(pass *engine.Pass, _ object) []engine.Step {
-		return []engine.Step{{Condition: "Step", Reason: "Done", Do: func(ctx context.Context) error {
-			_, err := pass.Hold(ctx, map[string]string{mark: "1"})
+		return []engine.Step{step("Step", func(ctx context.Context) error {
+			_, err := pass.EnsureFinalizer(ctx, map[string]string{mark: "1"})
 			return err
-		}}}
+		})}
 	}
 	confirming := func(pass *engine.Pass, _ object) []engine.Step {
-		return []engine.Step{{Condition: "Step", Reason: "Done", Do: pass.Fresh}}
+		return []engine.Step{step("Step", pass.ConfirmLatest)}
 	}
 	for name, tc := range map[string]struct {
 		steps  func(*engine.Pass, object) []engine.Step

@@ -16,18 +16,18 @@ import (
 // FieldManager is the field manager of every write.
 const FieldManager = "bucketoperator"
 
-// rebases is how often a write that met a conflict is tried again on the
+// maxConflicts is how often a write that met a conflict is tried again on the
 // newest version, when that differs in nothing that matters here. Somebody who
 // keeps changing the object's labels, say, must not keep the engine from its work.
-const rebases = 5
+const maxConflicts = 5
 
 // writer makes the engine's writes to the object itself. Each carries the
 // resourceVersion that the pass has read, so that nothing is written on the
 // strength of what is no longer so.
 type writer struct {
-	client client.Client
-	live   client.Reader
-	marks  []string
+	client      client.Client
+	live        client.Reader
+	annotations []string // those that the operator itself keeps on the object
 }
 
 // patchMetadata applies mutate to the object's metadata.
@@ -55,7 +55,7 @@ func (w writer) writeStatus(ctx context.Context, p *Pass) error {
 	}, func(written Object) {
 		adoptMetadata(p.obj, written)
 		p.base = copyOf(p.obj)
-		p.keep = nil
+		p.persist = nil
 	})
 }
 
@@ -73,7 +73,7 @@ func (w writer) optimistically(ctx context.Context, p *Pass, attempt func(base O
 			return ErrStale
 		case !apierrors.IsConflict(err):
 			return fmt.Errorf("writing the object: %w", err)
-		case try == rebases:
+		case try == maxConflicts:
 			return ErrStale
 		}
 		live, err := w.read(ctx, p)
@@ -84,22 +84,22 @@ func (w writer) optimistically(ctx context.Context, p *Pass, attempt func(base O
 	}
 }
 
-// keepTimeout bounds how long a pass that may not go on, as the operator is
+// persistTimeout bounds how long a pass that may not go on, as the operator is
 // told to stop, is given to write down what must not be lost.
 const (
-	keepTimeout = 5 * time.Second
-	keepPause   = 100 * time.Millisecond
+	persistTimeout = 5 * time.Second
+	persistPause   = 100 * time.Millisecond
 )
 
-// keep writes what the pass asked to have kept, see Pass.Keep, to the live
-// object, whatever has become of that meanwhile.
-func (w writer) keep(ctx context.Context, p *Pass) error {
-	if p.keep == nil {
+// persist writes what the pass has learned that must not be lost, see
+// Pass.Persist, to the live object, whatever has become of that meanwhile.
+func (w writer) persist(ctx context.Context, p *Pass) error {
+	if p.persist == nil {
 		return nil
 	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), keepTimeout)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), persistTimeout)
 	defer cancel()
-	patiently := wait.Backoff{Steps: int(keepTimeout / keepPause), Duration: keepPause, Factor: 1}
+	patiently := wait.Backoff{Steps: int(persistTimeout / persistPause), Duration: persistPause, Factor: 1}
 	return clientretry.OnError(patiently, func(error) bool { return ctx.Err() == nil }, func() error {
 		live := copyOf(p.base)
 		err := w.live.Get(ctx, client.ObjectKeyFromObject(p.base), live)
@@ -110,7 +110,7 @@ func (w writer) keep(ctx context.Context, p *Pass) error {
 			return err
 		}
 		changed := copyOf(live)
-		if !p.keep(changed) {
+		if !p.persist(changed) {
 			return nil
 		}
 		if err := w.client.Status().Patch(ctx, changed, lockedMerge(live), client.FieldOwner(FieldManager)); err != nil {
@@ -150,17 +150,17 @@ func (w writer) read(ctx context.Context, p *Pass) (Object, error) {
 // sameIntent compares all that a pass builds on: everything but the metadata
 // that belongs to others.
 func (w writer) sameIntent(a, b Object) bool {
-	return equality.Semantic.DeepEqual(w.essence(a), w.essence(b))
+	return equality.Semantic.DeepEqual(w.intent(a), w.intent(b))
 }
 
-func (w writer) essence(obj Object) Object {
+func (w writer) intent(obj Object) Object {
 	c := copyOf(obj)
 	c.SetResourceVersion("")
 	c.SetManagedFields(nil)
 	c.SetLabels(nil)
 	c.SetOwnerReferences(nil)
 	own := map[string]string{}
-	for _, key := range w.marks {
+	for _, key := range w.annotations {
 		if value, ok := c.GetAnnotations()[key]; ok {
 			own[key] = value
 		}

@@ -26,7 +26,8 @@ const (
 )
 
 // Conditions of a StorageBucket, besides Ready, Reconciling, Stalled and
-// DeletionBlocked. Ready is the summary of the first four of them.
+// DeletionBlocked. Ready is the summary of ProviderResolved, Provisioned,
+// CredentialsReady and EndpointReady.
 const (
 	// ConditionProviderResolved is True when the provider configuration, and
 	// the Secret that it names, are there and usable. Reasons when not:
@@ -41,6 +42,11 @@ const (
 	// ProviderUnavailable, CertificateInvalid, MalformedResponse, RateLimited;
 	// BucketFailed; ResizeRefused.
 	ConditionProvisioned = "Provisioned"
+
+	// ConditionBucketDeleted is present while the StorageBucket is being deleted:
+	// True when the bucket is gone at the provider, or was let go of, False or
+	// Unknown, with the reason, while it is not.
+	ConditionBucketDeleted = "BucketDeleted"
 
 	// ConditionCredentialsReady is True when the Secret <name>-access is as it
 	// should be. Reason when not: SecretConflict.
@@ -82,8 +88,8 @@ const (
 	ConditionSecretKept = "SecretKept"
 )
 
-// Reasons that conditions of both kinds share. A provider's own are listed in
-// docs/storagebucket.md.
+// Reasons that conditions of both kinds share, besides those of api/meta/v1. A
+// provider's own are listed in docs/storagebucket.md.
 const (
 	// ReasonProviderNotFound: there is no such BucketProviderConfig, nor a default.
 	ReasonProviderNotFound = "ProviderNotFound"
@@ -115,7 +121,7 @@ const (
 	ReasonBucketMissing = "BucketMissing"
 	// ReasonBucketVanished: the bucket was gone at the provider and is made again. An event's reason.
 	ReasonBucketVanished = "BucketVanished"
-	// ReasonBucketDeleted: the bucket is gone at the provider. An event's reason.
+	// ReasonBucketDeleted: the bucket is gone at the provider. An event's reason, too.
 	ReasonBucketDeleted = "BucketDeleted"
 	// ReasonBucketRetained: the bucket was left at the provider. An event's reason.
 	ReasonBucketRetained = "BucketRetained"

@@ -2,6 +2,8 @@ package v1
 
 import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	apimeta "avalonhosting.example/bucketoperator/api/meta/v1"
 )
 
 // DeletionPolicy says what becomes of the bucket at the provider when its
@@ -85,6 +87,11 @@ type StorageBucketSpec struct {
 	// +optional
 	// +default="Delete"
 	DeletionPolicy DeletionPolicy `json:"deletionPolicy,omitempty"`
+
+	// inheritedMetadata is labels and annotations for the objects in the cluster that this one owns: its
+	// Secret, its Service and its EndpointSlice. Left out, they carry the operator's own alone.
+	// +optional
+	InheritedMetadata *apimeta.InheritedMetadata `json:"inheritedMetadata,omitempty"`
 }
 
 // StorageBucketStatus is what the operator observed. Only the operator writes it.

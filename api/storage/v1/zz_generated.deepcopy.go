@@ -5,6 +5,7 @@
 package v1
 
 import (
+	apimetav1 "avalonhosting.example/bucketoperator/api/meta/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 )
@@ -238,6 +239,11 @@ func (in *StorageBucketSpec) DeepCopyInto(out *StorageBucketSpec) {
 		in, out := &in.Encrypted, &out.Encrypted
 		*out = new(bool)
 		**out = **in
+	}
+	if in.InheritedMetadata != nil {
+		in, out := &in.InheritedMetadata, &out.InheritedMetadata
+		*out = new(apimetav1.InheritedMetadata)
+		(*in).DeepCopyInto(*out)
 	}
 }
 

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -35,8 +36,8 @@ func (k *Kind) New() *storagev1.BucketProviderConfig { return &storagev1.BucketP
 func (k *Kind) Steps(pass *engine.Pass, config *storagev1.BucketProviderConfig) []engine.Step {
 	r := &run{Kind: k, pass: pass, config: config}
 	return []engine.Step{
-		{Condition: storagev1.ConditionEndpointAllowed, Reason: storagev1.ReasonValid, Independent: true, Do: r.endpointAllowed},
-		{Condition: storagev1.ConditionSecretReady, Reason: storagev1.ReasonValid, Do: r.secretReady},
+		{Condition: storagev1.ConditionEndpointAllowed, Independent: true, Do: step(r.endpointAllowed)},
+		{Condition: storagev1.ConditionSecretReady, Do: step(r.secretReady)},
 	}
 }
 
@@ -44,9 +45,16 @@ func (k *Kind) Steps(pass *engine.Pass, config *storagev1.BucketProviderConfig) 
 func (k *Kind) Teardown(pass *engine.Pass, config *storagev1.BucketProviderConfig) []engine.Step {
 	r := &run{Kind: k, pass: pass, config: config}
 	return []engine.Step{
-		{Do: r.unused},
-		{Do: r.releaseOwnSecret},
-		{Do: r.releaseSecrets},
+		{Do: step(r.unused)},
+		{Do: step(r.releaseOwnSecret)},
+		{Do: step(r.releaseSecrets)},
+	}
+}
+
+// step is a step that is done when do returns no error.
+func step(do func(context.Context) error) func(context.Context) engine.Outcome {
+	return func(ctx context.Context) engine.Outcome {
+		return engine.From(do(ctx), engine.Done(storagev1.ReasonValid))
 	}
 }
 
@@ -61,8 +69,10 @@ func (k *Kind) Gone(ctx context.Context, name types.NamespacedName) error {
 }
 
 // Summarize gives the message of a ready object.
-func (k *Kind) Summarize(config *storagev1.BucketProviderConfig, _ engine.Outcome) string {
-	return fmt.Sprintf("buckets can be created at %s", config.Spec.Endpoint)
+func (k *Kind) Summarize(config *storagev1.BucketProviderConfig, summary *engine.Summary) {
+	if summary.Status == metav1.ConditionTrue {
+		summary.Message = fmt.Sprintf("buckets can be created at %s", config.Spec.Endpoint)
+	}
 }
 
 // run is one pass over one configuration.
@@ -77,7 +87,7 @@ type run struct {
 
 // endpointAllowed checks the endpoint as far as that can be done without a call.
 func (r *run) endpointAllowed(ctx context.Context) error {
-	if _, err := r.pass.Hold(ctx, nil); err != nil {
+	if _, err := r.pass.EnsureFinalizer(ctx, nil); err != nil {
 		return err
 	}
 	bare := r.config.DeepCopy()
@@ -99,18 +109,18 @@ func (r *run) secretReady(ctx context.Context) error {
 	case r.config.Spec.SecretRef.Name == "":
 		return nil
 	case !r.endpointOK:
-		return engine.ErrSkipped // what the Secret must hold cannot be said
+		return engine.Skipped() // what the Secret must hold cannot be said
 	}
 	err := r.Access.Check(ctx, outside.Configured(r.config, nil))
 	if errors.Is(err, outside.ErrSecretNotFound) {
-		return engine.Missing(storagev1.ReasonSecretNotFound, "%s", outside.SecretNotFound(r.config))
+		return engine.Blocked(storagev1.ReasonSecretNotFound, "%s", outside.SecretNotFound(r.config))
 	}
 	return invalid(err)
 }
 
 func invalid(err error) error {
 	if bad, ok := errors.AsType[*provider.Error](err); ok {
-		return engine.Invalid(bad.Reason, bad)
+		return engine.Terminal(bad.Reason, bad)
 	}
 	return err
 }
@@ -133,7 +143,7 @@ func (r *run) unused(ctx context.Context) error {
 	if len(users) == 0 {
 		return nil
 	}
-	return engine.Missing(storagev1.ReasonInUse, "%s", inUse(users))
+	return engine.Blocked(storagev1.ReasonInUse, "%s", inUse(users))
 }
 
 // liveUsers asks the API server for buckets that use the configuration.

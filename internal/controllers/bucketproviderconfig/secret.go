@@ -16,6 +16,7 @@ import (
 	"avalonhosting.example/bucketoperator/internal/controllers/index"
 	"avalonhosting.example/bucketoperator/internal/controllers/outside"
 	"avalonhosting.example/bucketoperator/internal/engine"
+	"avalonhosting.example/bucketoperator/internal/engine/child"
 )
 
 // keepSecret puts the finalizer on the Secret that the configuration names. A
@@ -31,7 +32,7 @@ func (r *run) keepSecret(ctx context.Context) error {
 	case err != nil:
 		return err
 	case secret == nil:
-		return engine.Missing(storagev1.ReasonSecretNotFound, "%s", outside.SecretNotFound(r.config))
+		return engine.Blocked(storagev1.ReasonSecretNotFound, "%s", outside.SecretNotFound(r.config))
 	case controllerutil.ContainsFinalizer(secret, storagev1.ConfigFinalizer), !secret.DeletionTimestamp.IsZero():
 		return nil
 	}
@@ -46,7 +47,7 @@ func (r *run) releaseSecrets(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	r.pass.Clear(storagev1.ConditionSecretKept)
+	r.pass.RemoveCondition(storagev1.ConditionSecretKept)
 	for i := range held {
 		if err := r.releaseUnlessNeeded(ctx, &held[i]); err != nil {
 			return err
@@ -67,7 +68,7 @@ func (r *run) releaseOwnSecret(ctx context.Context) error {
 		return nil
 	}
 	if err != nil {
-		return fmt.Errorf("reading the metadata of Secret %s: %w", r.config.Spec.SecretRef.Name, engine.Stable(err))
+		return fmt.Errorf("reading the metadata of Secret %s: %w", r.config.Spec.SecretRef.Name, child.Stable(err))
 	}
 	return r.releaseUnlessNeeded(ctx, secret)
 }
@@ -96,7 +97,7 @@ func (r *run) needed(ctx context.Context, secret *metav1.PartialObjectMetadata) 
 	}
 	live := &storagev1.BucketProviderConfigList{}
 	if err := r.Access.Live.List(ctx, live, client.InNamespace(secret.Namespace)); err != nil {
-		return false, fmt.Errorf("listing the namespace's BucketProviderConfigs: %w", engine.Stable(err))
+		return false, fmt.Errorf("listing the namespace's BucketProviderConfigs: %w", child.Stable(err))
 	}
 	return r.neededBy(ctx, secret, live.Items)
 }
@@ -133,9 +134,9 @@ func (r *run) neededBy(ctx context.Context, secret *metav1.PartialObjectMetadata
 func (r *run) noteKept(secret string, users []storagev1.StorageBucket) {
 	message := fmt.Sprintf("Secret %s is being deleted. %s. What is applied onto it until then goes with it: "+
 		"make another Secret, and set spec.secretRef.name to that", secret, inUse(users))
-	r.pass.Note(storagev1.ConditionSecretKept, metav1.ConditionTrue, storagev1.ReasonInUse, "%s", message)
+	r.pass.SetCondition(storagev1.ConditionSecretKept, metav1.ConditionTrue, storagev1.ReasonInUse, "%s", message)
 	if !meta.IsStatusConditionTrue(r.config.Status.Conditions, storagev1.ConditionSecretKept) {
-		r.pass.Announce(corev1.EventTypeWarning, storagev1.ReasonInUse, "%s: %s", storagev1.ConditionSecretKept, message)
+		r.pass.Event(corev1.EventTypeWarning, storagev1.ReasonInUse, "%s: %s", storagev1.ConditionSecretKept, message)
 	}
 }
 

@@ -30,9 +30,12 @@ import (
 // +kubebuilder:rbac:groups=storage.avalonhosting.example,resources=bucketproviderconfigs/status,verbs=patch
 // +kubebuilder:rbac:groups="",resources=secrets,verbs=get;list;watch;patch
 
+// traits are how the engine handles BucketProviderConfigs.
+var traits = engine.Traits{Name: "BucketProviderConfig", Finalizer: storagev1.ConfigFinalizer}
+
 // NewReconciler is the reconciler of BucketProviderConfigs.
 func NewReconciler(kind *Kind, options engine.Options) *engine.Reconciler[*storagev1.BucketProviderConfig] {
-	return engine.NewReconciler("BucketProviderConfig", kind, storagev1.ConfigFinalizer, nil, options)
+	return engine.NewReconciler(kind, traits, options)
 }
 
 // SetUp adds the controller to the manager. metadata is a cache of the
@@ -40,7 +43,7 @@ func NewReconciler(kind *Kind, options engine.Options) *engine.Reconciler[*stora
 func SetUp(mgr ctrl.Manager, kind *Kind, metadata cache.Cache, engineOptions engine.Options, options controller.Options) error {
 	err := ctrl.NewControllerManagedBy(mgr).
 		Named("bucketproviderconfig").
-		For(&storagev1.BucketProviderConfig{}, builder.WithPredicates(engine.Changed(storagev1.ConfigFinalizer))).
+		For(&storagev1.BucketProviderConfig{}, builder.WithPredicates(engine.Changed(traits))).
 		Watches(&storagev1.StorageBucket{}, handler.EnqueueRequestsFromMapFunc(configsOfBucket), builder.WithPredicates(freed())).
 		WatchesRawSource(source.Kind(metadata, outside.NewSecretMetadata(), handler.TypedEnqueueRequestsFromMapFunc(kind.configsOfSecret))).
 		WithOptions(options).

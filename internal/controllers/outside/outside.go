@@ -17,7 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	storagev1 "avalonhosting.example/bucketoperator/api/storage/v1"
-	"avalonhosting.example/bucketoperator/internal/engine"
+	"avalonhosting.example/bucketoperator/internal/engine/child"
 	"avalonhosting.example/bucketoperator/internal/provider"
 )
 
@@ -176,7 +176,7 @@ func (a Access) secret(ctx context.Context, key types.NamespacedName) (map[strin
 		return nil, ErrSecretNotFound
 	}
 	if err != nil {
-		return nil, fmt.Errorf("reading Secret %s: %w", key.Name, engine.Stable(err))
+		return nil, fmt.Errorf("reading Secret %s: %w", key.Name, child.Stable(err))
 	}
 	if secret.Data == nil {
 		secret.Data = map[string][]byte{}

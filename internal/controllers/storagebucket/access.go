@@ -10,6 +10,7 @@ import (
 
 	storagev1 "avalonhosting.example/bucketoperator/api/storage/v1"
 	"avalonhosting.example/bucketoperator/internal/engine"
+	"avalonhosting.example/bucketoperator/internal/engine/child"
 )
 
 // accessSecretSuffix makes the name of the Secret out of the bucket's.
@@ -21,25 +22,31 @@ const accessSecretType corev1.SecretType = "servicebinding.io/storage-bucket"
 // publishAccess keeps the Secret that tells an application how to reach the bucket.
 func (r *run) publishAccess(ctx context.Context) error {
 	if !r.usable() {
-		return engine.ErrSkipped
+		return engine.Skipped()
 	}
 	data := accessData(r.bucket)
 	name := r.bucket.Name + accessSecretSuffix
-	err := engine.Own(ctx, r.pass, engine.Child[*corev1.Secret]{
+	err := child.Ensure(ctx, r.pass, child.Child[*corev1.Secret]{
 		Want: &corev1.Secret{
 			ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: r.bucket.Namespace},
 			Type:       accessSecretType,
 			Data:       data,
 		},
-		Empty: &corev1.Secret{},
-		Same:  func(live *corev1.Secret) bool { return holds(live.Data, data) },
+		Same: func(live *corev1.Secret) bool { return child.HoldsData(live.Data, data) },
 		Correct: func(live *corev1.Secret) {
 			if live.Data == nil {
 				live.Data = map[string][]byte{}
 			}
 			maps.Copy(live.Data, data)
 		},
+		// A Secret of this very bucket that a restore has brought back.
+		Identifies: func(live *corev1.Secret) bool {
+			return child.HoldsData(live.Data, map[string][]byte{"id": []byte(r.bucket.Status.ID)})
+		},
 		Conflict: storagev1.ReasonSecretConflict,
+		// Its type cannot be changed back, and an application keeps what it has read.
+		Remake:   true,
+		Metadata: child.Inherited(r.bucket.Spec.InheritedMetadata),
 	})
 	if err == nil {
 		r.bucket.Status.Binding.Name = name
@@ -65,17 +72,6 @@ func accessData(bucket *storagev1.StorageBucket) map[string][]byte {
 		data["port"] = []byte(portOf(endpoint))
 	}
 	return data
-}
-
-// holds tells whether have holds all of want; what others have put there is theirs.
-func holds(have, want map[string][]byte) bool {
-	picked := map[string][]byte{}
-	for key := range want {
-		if value, ok := have[key]; ok {
-			picked[key] = value
-		}
-	}
-	return maps.EqualFunc(picked, want, func(a, b []byte) bool { return string(a) == string(b) })
 }
 
 // portOf is the port of a URL, the scheme's own when it names none.

@@ -13,6 +13,7 @@ import (
 	storagev1 "avalonhosting.example/bucketoperator/api/storage/v1"
 	"avalonhosting.example/bucketoperator/internal/controllers/outside"
 	"avalonhosting.example/bucketoperator/internal/engine"
+	"avalonhosting.example/bucketoperator/internal/engine/child"
 	"avalonhosting.example/bucketoperator/internal/provider"
 )
 
@@ -109,8 +110,8 @@ func (r *run) mayBeAtWork(err error, since time.Duration) bool {
 
 // askAgain says that the call is to be repeated.
 func (r *run) askAgain(since time.Duration, err error) error {
-	return engine.Wait(r.pollDelay(since), storagev1.ReasonCreateInProgress,
-		"the provider may still be at work on the first create call: %s", provider.AsError(err).Message)
+	return engine.InProgress(storagev1.ReasonCreateInProgress,
+		"the provider may still be at work on the first create call: %s", provider.AsError(err).Message).After(r.pollDelay(since))
 }
 
 // confirmTarget asks the API server itself whether the provider is still the
@@ -128,7 +129,7 @@ func (r *run) confirmTarget(ctx context.Context) error {
 	case apierrors.IsNotFound(err):
 		return engine.ErrStale
 	case err != nil:
-		return fmt.Errorf("reading BucketProviderConfig %s: %w", name, engine.Stable(err))
+		return fmt.Errorf("reading BucketProviderConfig %s: %w", name, child.Stable(err))
 	case r.target.Config == nil && r.bucket.Spec.ProviderRef == "", !sameConfig(live, r.target):
 		return engine.ErrStale
 	}

@@ -33,8 +33,8 @@ func TestBehaviour03TheBucketGoesBeforeTheFinalizer(t *testing.T) {
 	if left := w.Provider.Buckets(); len(left) != 0 {
 		t.Errorf("the provider still has %v", left)
 	}
-	if writes := api.writesOf("/storagebuckets/photos", "/storagebuckets/photos/status"); len(writes) != 3 {
-		t.Errorf("the life of the object took the writes %v: want the finalizer, one status, and the finalizer again", writes)
+	if writes := api.writesOf("/storagebuckets/photos", "/storagebuckets/photos/status"); len(writes) != 4 {
+		t.Errorf("the life of the object took the writes %v: want the finalizer, one status, one that tells of the deletion, and the finalizer again", writes)
 	}
 }
 

@@ -15,6 +15,7 @@ import (
 
 	storagev1 "avalonhosting.example/bucketoperator/api/storage/v1"
 	"avalonhosting.example/bucketoperator/internal/engine"
+	"avalonhosting.example/bucketoperator/internal/engine/child"
 )
 
 // address is a provider's endpoint as a Service can front it.
@@ -55,24 +56,24 @@ func (a address) local() bool {
 // selector, and an EndpointSlice.
 func (r *run) publishEndpoint(ctx context.Context) error {
 	if !r.usable() {
-		return engine.ErrSkipped
+		return engine.Skipped()
 	}
 	to, err := parseAddress(r.bucket.Status.Endpoint)
 	if err != nil {
-		return engine.Invalid("EndpointInvalid", err)
+		return engine.Terminal("EndpointInvalid", err)
 	}
 	if err := r.ownService(ctx, to); err != nil {
 		return err
 	}
 	if to.local() {
 		// The API server takes no EndpointSlice with such an address, and rightly so.
-		r.pass.Remark(storagev1.ConditionEndpointReachable, metav1.ConditionFalse, storagev1.ReasonLoopback,
+		r.pass.SetConditionSilently(storagev1.ConditionEndpointReachable, metav1.ConditionFalse, storagev1.ReasonLoopback,
 			"the provider's endpoint is a loopback address, which pods cannot reach: Service %s leads nowhere", r.bucket.Name)
 	} else {
-		r.pass.Remark(storagev1.ConditionEndpointReachable, metav1.ConditionTrue, storagev1.ReasonWritten, "")
+		r.pass.SetConditionSilently(storagev1.ConditionEndpointReachable, metav1.ConditionTrue, storagev1.ReasonWritten, "")
 	}
 	if to.host != "" || to.local() {
-		return engine.Disown(ctx, r.pass, &discoveryv1.EndpointSlice{ObjectMeta: r.childMeta()})
+		return child.Remove(ctx, r.pass, &discoveryv1.EndpointSlice{ObjectMeta: r.childMeta()})
 	}
 	return r.ownEndpointSlice(ctx, to)
 }
@@ -83,9 +84,8 @@ func (r *run) childMeta() metav1.ObjectMeta {
 
 func (r *run) ownService(ctx context.Context, to address) error {
 	spec := serviceSpec(to)
-	return engine.Own(ctx, r.pass, engine.Child[*corev1.Service]{
-		Want:  &corev1.Service{ObjectMeta: r.childMeta(), Spec: spec},
-		Empty: &corev1.Service{},
+	return child.Ensure(ctx, r.pass, child.Child[*corev1.Service]{
+		Want: &corev1.Service{ObjectMeta: r.childMeta(), Spec: spec},
 		Correct: func(live *corev1.Service) {
 			live.Spec.Type, live.Spec.ExternalName = spec.Type, spec.ExternalName
 			live.Spec.Ports, live.Spec.Selector, live.Spec.ExternalIPs = spec.Ports, nil, nil
@@ -96,8 +96,12 @@ func (r *run) ownService(ctx context.Context, to address) error {
 				live.Spec.IPFamilies, live.Spec.IPFamilyPolicy, live.Spec.InternalTrafficPolicy = nil, nil, nil
 			}
 		},
-		Same:     func(live *corev1.Service) bool { return sameService(live, spec) },
-		Conflict: storagev1.ReasonServiceConflict,
+		Same:       func(live *corev1.Service) bool { return sameService(live, spec) },
+		Identifies: func(live *corev1.Service) bool { return sameService(live, spec) },
+		Conflict:   storagev1.ReasonServiceConflict,
+		// It has no address of its own that anybody could hold on to.
+		Remake:   true,
+		Metadata: child.Inherited(r.bucket.Spec.InheritedMetadata),
 	})
 }
 
@@ -140,13 +144,12 @@ func (r *run) ownEndpointSlice(ctx context.Context, to address) error {
 	// The family of a slice cannot be changed: another takes its place.
 	live := &discoveryv1.EndpointSlice{}
 	if err := r.Client.Get(ctx, r.name(), live); err == nil && live.AddressType != family {
-		if err := engine.Disown(ctx, r.pass, live); err != nil {
+		if err := child.Remove(ctx, r.pass, live); err != nil {
 			return err
 		}
 	}
-	return engine.Own(ctx, r.pass, engine.Child[*discoveryv1.EndpointSlice]{
-		Want:  want,
-		Empty: &discoveryv1.EndpointSlice{},
+	return child.Ensure(ctx, r.pass, child.Child[*discoveryv1.EndpointSlice]{
+		Want: want,
 		Same: func(live *discoveryv1.EndpointSlice) bool {
 			return live.Labels[discoveryv1.LabelServiceName] == r.bucket.Name && live.AddressType == family &&
 				equality.Semantic.DeepEqual(live.Endpoints, want.Endpoints) && equality.Semantic.DeepEqual(live.Ports, want.Ports)
@@ -154,6 +157,12 @@ func (r *run) ownEndpointSlice(ctx context.Context, to address) error {
 		Correct: func(live *discoveryv1.EndpointSlice) {
 			live.Endpoints, live.Ports = want.Endpoints, want.Ports
 		},
+		// The garbage collector, or a restore, may have left it without an owner.
+		Identifies: func(live *discoveryv1.EndpointSlice) bool {
+			return live.Labels[discoveryv1.LabelServiceName] == r.bucket.Name
+		},
 		Conflict: storagev1.ReasonServiceConflict,
+		Remake:   true,
+		Metadata: child.Inherited(r.bucket.Spec.InheritedMetadata),
 	})
 }

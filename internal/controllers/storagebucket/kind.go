@@ -5,9 +5,11 @@ package storagebucket
 
 import (
 	"cmp"
+	"context"
 	"fmt"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -48,38 +50,45 @@ func (k *Kind) LogValues(bucket *storagev1.StorageBucket) []any {
 func (k *Kind) Steps(pass *engine.Pass, bucket *storagev1.StorageBucket) []engine.Step {
 	r := &run{Kind: k, pass: pass, bucket: bucket}
 	return []engine.Step{
-		{Condition: storagev1.ConditionProviderResolved, Reason: storagev1.ReasonValid, Independent: true, Do: r.resolve},
-		{Condition: storagev1.ConditionProvisioned, Reason: storagev1.ReasonActive, Independent: true, Do: r.provision},
-		{Condition: storagev1.ConditionCredentialsReady, Reason: storagev1.ReasonWritten, Concurrent: true, Do: r.publishAccess},
-		{Condition: storagev1.ConditionEndpointReady, Reason: storagev1.ReasonWritten, Concurrent: true, Do: r.publishEndpoint},
+		{Condition: storagev1.ConditionProviderResolved, Independent: true, Do: step(r.resolve, storagev1.ReasonValid)},
+		{Condition: storagev1.ConditionProvisioned, Independent: true, Do: step(r.provision, storagev1.ReasonActive)},
+		{Condition: storagev1.ConditionCredentialsReady, Concurrent: true, Do: step(r.publishAccess, storagev1.ReasonWritten)},
+		{Condition: storagev1.ConditionEndpointReady, Concurrent: true, Do: step(r.publishEndpoint, storagev1.ReasonWritten)},
 	}
 }
 
 // Teardown deletes the bucket at the provider.
 func (k *Kind) Teardown(pass *engine.Pass, bucket *storagev1.StorageBucket) []engine.Step {
 	r := &run{Kind: k, pass: pass, bucket: bucket}
-	return []engine.Step{{Condition: storagev1.ConditionProvisioned, Reason: storagev1.ReasonBucketDeleted, Do: r.remove}}
+	return []engine.Step{{Condition: storagev1.ConditionBucketDeleted, Do: step(r.remove, storagev1.ReasonBucketDeleted)}}
+}
+
+// step is a step that is done, for the given reason, when do returns no error.
+func step(do func(context.Context) error, reason string) func(context.Context) engine.Outcome {
+	return func(ctx context.Context) engine.Outcome { return engine.From(do(ctx), engine.Done(reason)) }
 }
 
 // Summarize sets the phase. A bucket whose provider keeps it at another size is
 // ready, and its message says so.
-func (k *Kind) Summarize(bucket *storagev1.StorageBucket, outcome engine.Outcome) string {
+func (k *Kind) Summarize(bucket *storagev1.StorageBucket, summary *engine.Summary) {
 	status := &bucket.Status
 	switch {
-	case outcome.Deleting:
+	case summary.Deleting:
 		status.Phase = storagev1.BucketPhaseDeleting
 	case status.Phase == storagev1.BucketPhaseActive && status.ID != "":
 		// The provider serves it, whatever else may be wrong.
-	case outcome.Stalled:
+	case summary.Stalled:
 		status.Phase = storagev1.BucketPhaseFailed
 	default:
 		status.Phase = storagev1.BucketPhaseProvisioning
 	}
-	message := fmt.Sprintf("bucket %s is active at %s", status.ID, status.Endpoint)
-	if size := bucket.Spec.SizeGB; status.SizeGB != size && status.SizeGB != 0 {
-		message += fmt.Sprintf("; it has %d GB, spec.sizeGB %d is not applied: see %s", status.SizeGB, size, storagev1.ConditionSizeApplied)
+	if summary.Status != metav1.ConditionTrue {
+		return
 	}
-	return message
+	summary.Message = fmt.Sprintf("bucket %s is active at %s", status.ID, status.Endpoint)
+	if size := bucket.Spec.SizeGB; status.SizeGB != size && status.SizeGB != 0 {
+		summary.Message += fmt.Sprintf("; it has %d GB, spec.sizeGB %d is not applied: see %s", status.SizeGB, size, storagev1.ConditionSizeApplied)
+	}
 }
 
 // run is one pass over one bucket: what the steps have learned so far.
@@ -110,20 +119,20 @@ func (r *run) failed(err error) error {
 	reason := cmp.Or(e.Reason, string(e.Class))
 	switch e.Class {
 	case provider.Terminal:
-		return engine.Invalid(reason, e)
+		return engine.Terminal(reason, e)
 	case provider.Throttled:
 		switch {
 		case e.After == 0:
-			return engine.Because(reason, e)
+			return engine.Failed(reason, e)
 		case brief(e), ownLimit(e) && r.usable():
-			return engine.Again(e.After)
+			return engine.Requeue(e.After)
 		case ownLimit(e):
-			return engine.Wait(e.After, reason, "%s", e.Message)
+			return engine.InProgress(reason, "%s", e.Message).After(e.After)
 		}
-		return engine.After(e.After, reason, e)
+		return engine.Failed(reason, e).After(e.After)
 	case provider.NotFound, provider.Unauthorized, provider.Unsupported, provider.Transient:
 	}
-	return engine.Because(reason, e)
+	return engine.Failed(reason, e)
 }
 
 // brief tells whether a call was held back here, for a time too short to speak of.

@@ -23,7 +23,7 @@ func (r *run) confirmSoleOwner(ctx context.Context) error {
 	for i := range sharers {
 		if before(&sharers[i], r.bucket) {
 			r.bucket.Status.Phase = storagev1.BucketPhaseFailed
-			return engine.Invalid(storagev1.ReasonIDConflict, fmt.Errorf(
+			return engine.Terminal(storagev1.ReasonIDConflict, fmt.Errorf(
 				"the provider gave bucket %s to %s first: delete this object, the bucket stays; and have the provider mended",
 				r.bucket.Status.ID, r.nameOf(&sharers[i])))
 		}
@@ -37,7 +37,7 @@ func (r *run) leaveToOthers(ctx context.Context) (bool, error) {
 	if err != nil || len(sharers) == 0 {
 		return false, err
 	}
-	r.pass.Announce(corev1.EventTypeWarning, storagev1.ReasonBucketRetained,
+	r.pass.Event(corev1.EventTypeWarning, storagev1.ReasonBucketRetained,
 		"bucket %s is left at the provider: it gave it to %s, too", r.bucket.Status.ID, r.nameOf(&sharers[0]))
 	return true, nil
 }

@@ -22,16 +22,16 @@ func (r *run) provision(ctx context.Context) error {
 	r.knownSizeGB = status.SizeGB
 	if status.ID != "" {
 		// Puts back what somebody may have taken off.
-		if _, err := r.pass.Hold(ctx, marks(r.presentKey(), status.Provider.Name, r.asked())); err != nil {
+		if _, err := r.pass.EnsureFinalizer(ctx, marks(r.presentKey(), status.Provider.Name, r.asked())); err != nil {
 			return err
 		}
 	}
 	if r.target == nil {
-		return engine.ErrSkipped
+		return engine.Skipped()
 	}
 	through := storagev1.ObservedProvider{Name: r.target.Name, Revision: r.target.Revision}
-	if settled(r.bucket, through) && !r.pass.Due() {
-		return engine.ErrUnchanged
+	if settled(r.bucket, through) && !r.pass.ResyncDue() {
+		return engine.Unchanged()
 	}
 	client, err := r.open(ctx)
 	if err != nil {
@@ -44,7 +44,7 @@ func (r *run) provision(ctx context.Context) error {
 	if errors.Is(err, provider.ErrNotFound) {
 		return r.missing(ctx, client, through)
 	}
-	r.pass.Compared()
+	r.pass.Resynced()
 	if err != nil {
 		return r.failed(err)
 	}
@@ -60,7 +60,7 @@ func (r *run) open(ctx context.Context) (provider.Client, error) {
 	var bad *provider.Error
 	switch {
 	case errors.Is(err, outside.ErrSecretNotFound):
-		return nil, engine.Missing(storagev1.ReasonSecretNotFound, "%s", outside.SecretNotFound(r.target.Config))
+		return nil, engine.Blocked(storagev1.ReasonSecretNotFound, "%s", outside.SecretNotFound(r.target.Config))
 	case errors.As(err, &bad):
 		r.bucket.Status.Provider = storagev1.ObservedProvider{Name: r.target.Name, Revision: r.target.Revision}
 		return nil, r.failed(bad)
@@ -74,10 +74,10 @@ func (r *run) open(ctx context.Context) (provider.Client, error) {
 // earlier pass made without living to say so. Before the call the finalizer
 // and the key are on the object, and the status does not claim that nothing exists.
 func (r *run) create(ctx context.Context, client provider.Client, through storagev1.ObservedProvider) error {
-	r.pass.Compared()
-	key, known, asked := r.presentKey(), attemptOf(r.bucket, r.pass.Held()), r.want()
+	r.pass.Resynced()
+	key, known, asked := r.presentKey(), attemptOf(r.bucket, r.pass.HasFinalizer()), r.want()
 	if !keyBelongsTo(r.name(), key) {
-		return engine.Invalid(storagev1.ReasonKeyInvalid, fmt.Errorf(
+		return engine.Terminal(storagev1.ReasonKeyInvalid, fmt.Errorf(
 			"annotation %s was made for an object of another name or namespace: remove it", storagev1.IdempotencyKeyAnnotation))
 	}
 	switch known {
@@ -89,7 +89,7 @@ func (r *run) create(ctx context.Context, client provider.Client, through storag
 		}
 	case attemptRefused, attemptMade:
 	}
-	if _, err := r.pass.Hold(ctx, marks(key, r.target.Name, asked)); err != nil {
+	if _, err := r.pass.EnsureFinalizer(ctx, marks(key, r.target.Name, asked)); err != nil {
 		return err
 	}
 	if err := r.openAttempt(ctx, client, known); err != nil {
@@ -125,7 +125,7 @@ func (r *run) openAttempt(ctx context.Context, client provider.Client, known att
 	case attemptNone:
 		return nil // the write of the key says it
 	case attemptInDoubt, attemptMade:
-		return r.pass.Fresh(ctx)
+		return r.pass.ConfirmLatest(ctx)
 	case attemptRefused:
 	}
 	if status.CreateOutcome == storagev1.CreateOutcomeRefused {
@@ -167,10 +167,10 @@ func (r *run) refused(err error, known attempt, through storagev1.ObservedProvid
 func (r *run) took(made provider.Bucket, key string, asked provider.Spec, through storagev1.ObservedProvider) {
 	status := &r.bucket.Status
 	if status.VanishedID != "" {
-		r.pass.Announce(corev1.EventTypeWarning, storagev1.ReasonBucketVanished,
+		r.pass.Event(corev1.EventTypeWarning, storagev1.ReasonBucketVanished,
 			"bucket %s was gone at the provider, with what was in it: bucket %s takes its place", status.VanishedID, made.ID)
 	}
-	r.pass.Keep(func(live engine.Object) bool {
+	r.pass.Persist(func(live engine.Object) bool {
 		bucket, ok := live.(*storagev1.StorageBucket)
 		if !ok || bucket.Status.ID != "" || bucket.Annotations[storagev1.IdempotencyKeyAnnotation] != key {
 			return false
@@ -196,12 +196,12 @@ func (r *run) missing(ctx context.Context, client provider.Client, through stora
 	again := status.VanishedID == status.ID
 	status.VanishedID = status.ID
 	switch {
-	case status.Provider != through && !r.pass.Due():
-		return engine.Missing(storagev1.ReasonBucketMissing,
+	case status.Provider != through && !r.pass.ResyncDue():
+		return engine.Blocked(storagev1.ReasonBucketMissing,
 			"the provider does not know bucket %s since the BucketProviderConfig, or its Secret, was changed: change it back, or another bucket is made at the next resync", status.ID)
 	case !again:
-		return engine.Wait(r.pollDelay(0), storagev1.ReasonBucketMissing,
-			"the provider does not know bucket %s: it is asked once more before another is made", status.ID)
+		return engine.InProgress(storagev1.ReasonBucketMissing,
+			"the provider does not know bucket %s: it is asked once more before another is made", status.ID).After(r.pollDelay(0))
 	}
 	return r.createAgain(ctx, client, through)
 }
@@ -213,7 +213,7 @@ func (r *run) createAgain(ctx context.Context, client provider.Client, through s
 	status := &r.bucket.Status
 	logf.FromContext(ctx).Info("The bucket is gone at the provider")
 	next := nextKey(r.name(), r.presentKey(), status.ID)
-	if _, err := r.pass.Hold(ctx, marks(next, r.target.Name, r.want())); err != nil {
+	if _, err := r.pass.EnsureFinalizer(ctx, marks(next, r.target.Name, r.want())); err != nil {
 		return err
 	}
 	status.VanishedID = status.ID
@@ -251,13 +251,12 @@ func (r *run) converge(ctx context.Context, client provider.Client, found provid
 	r.noteEncryption(found)
 	switch found.Phase {
 	case provider.Failed:
-		return engine.Invalid(storagev1.ReasonBucketFailed, fmt.Errorf(
+		return engine.Terminal(storagev1.ReasonBucketFailed, fmt.Errorf(
 			"the provider has given bucket %s up: %s; delete this object, or have the provider mend the bucket",
 			r.bucket.Status.ID, cmp.Or(found.Message, "it gives no reason")))
 	case provider.Provisioning:
 		r.noteSize(found)
-		return engine.Wait(r.pollDelay(makingSince(r.bucket, r.pass.Now())),
-			storagev1.ReasonProvisioning, "the provider is making bucket %s", r.bucket.Status.ID)
+		return engine.InProgress(storagev1.ReasonProvisioning, "the provider is making bucket %s", r.bucket.Status.ID).After(r.pollDelay(makingSince(r.bucket, r.pass.Now())))
 	case provider.Active:
 	}
 	return r.fitSize(ctx, client, found)
@@ -268,11 +267,11 @@ func (r *run) noteEncryption(found provider.Bucket) {
 	want := r.want().Encrypted
 	switch {
 	case found.Encrypted == nil && r.bucket.Status.Encrypted == nil:
-		r.pass.Note(storagev1.ConditionEncryptionApplied, metav1.ConditionUnknown, storagev1.ReasonNotReported, "the provider does not report encryption")
+		r.pass.SetCondition(storagev1.ConditionEncryptionApplied, metav1.ConditionUnknown, storagev1.ReasonNotReported, "the provider does not report encryption")
 	case *r.bucket.Status.Encrypted == want:
-		r.pass.Note(storagev1.ConditionEncryptionApplied, metav1.ConditionTrue, storagev1.ReasonApplied, "")
+		r.pass.SetCondition(storagev1.ConditionEncryptionApplied, metav1.ConditionTrue, storagev1.ReasonApplied, "")
 	default:
-		r.pass.Note(storagev1.ConditionEncryptionApplied, metav1.ConditionFalse, storagev1.ReasonNotSupported,
+		r.pass.SetCondition(storagev1.ConditionEncryptionApplied, metav1.ConditionFalse, storagev1.ReasonNotSupported,
 			"the provider reports encrypted=%t, spec.encrypted is %t: it cannot be changed for this bucket", *r.bucket.Status.Encrypted, want)
 	}
 }

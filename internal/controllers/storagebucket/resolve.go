@@ -27,7 +27,7 @@ func (r *run) resolve(ctx context.Context) error {
 	}
 	if config := target.Config; config != nil {
 		if !bound && !config.DeletionTimestamp.IsZero() {
-			return engine.Missing(storagev1.ReasonProviderDeleting, "BucketProviderConfig %s is being deleted", name)
+			return engine.Blocked(storagev1.ReasonProviderDeleting, "BucketProviderConfig %s is being deleted", name)
 		}
 		if config.Spec.ResyncInterval != nil {
 			r.pass.ResyncEvery(config.Spec.ResyncInterval.Duration)
@@ -46,13 +46,13 @@ func (r *run) binding() (name string, bound bool, err error) {
 		return status.Provider.Name, true, nil
 	}
 	marked, held := r.bucket.Annotations[storagev1.ProviderAnnotation]
-	held = held && r.pass.Held()
+	held = held && r.pass.HasFinalizer()
 	switch {
 	case held && status.CreateOutcome == "" && wanted != "" && wanted != marked && r.bucket.DeletionTimestamp.IsZero():
 		if marked == "" {
 			marked = "the operator's default endpoint"
 		}
-		return "", true, engine.Invalid(storagev1.ReasonProviderChanged, fmt.Errorf(
+		return "", true, engine.Terminal(storagev1.ReasonProviderChanged, fmt.Errorf(
 			"spec.providerRef was changed to %s while the bucket may already exist at %s: set it back, or delete this object", wanted, marked))
 	case held && status.CreateOutcome == "":
 		return marked, true, nil
@@ -74,15 +74,15 @@ func (r *run) find(ctx context.Context, name string, bound bool) (*outside.Targe
 	case apierrors.IsNotFound(err) && !bound && r.bucket.Spec.ProviderRef == "":
 		return r.defaultTarget(ctx, bound)
 	case apierrors.IsNotFound(err) && !bound:
-		return nil, engine.Missing(storagev1.ReasonProviderNotFound,
+		return nil, engine.Blocked(storagev1.ReasonProviderNotFound,
 			"there is no BucketProviderConfig %s in this namespace, which serves this bucket: create it, or correct spec.providerRef", name)
 	case apierrors.IsNotFound(err): // the bucket is, or may be, with that one
-		return nil, engine.Missing(storagev1.ReasonProviderNotFound,
+		return nil, engine.Blocked(storagev1.ReasonProviderNotFound,
 			"there is no BucketProviderConfig %s in this namespace, which serves this bucket: create it", name)
 	case err != nil:
 		return nil, fmt.Errorf("reading BucketProviderConfig %s: %w", name, err)
 	case !controllerutil.ContainsFinalizer(config, storagev1.ConfigFinalizer) && config.DeletionTimestamp.IsZero():
-		return nil, engine.Wait(0, storagev1.ReasonProviderNotReady, "BucketProviderConfig %s was not looked at yet", name)
+		return nil, engine.InProgress(storagev1.ReasonProviderNotReady, "BucketProviderConfig %s was not looked at yet", name)
 	}
 	secretName := config.Spec.SecretRef.Name
 	if secretName == "" {
@@ -94,9 +94,9 @@ func (r *run) find(ctx context.Context, name string, bound bool) (*outside.Targe
 	case err != nil:
 		return nil, err
 	case secret == nil:
-		return nil, engine.Missing(storagev1.ReasonSecretNotFound, "%s", outside.SecretNotFound(config))
+		return nil, engine.Blocked(storagev1.ReasonSecretNotFound, "%s", outside.SecretNotFound(config))
 	case !controllerutil.ContainsFinalizer(secret, storagev1.ConfigFinalizer) && secret.DeletionTimestamp.IsZero():
-		return nil, engine.Wait(0, storagev1.ReasonProviderNotReady, "Secret %s of BucketProviderConfig %s was not looked at yet", secretName, name)
+		return nil, engine.InProgress(storagev1.ReasonProviderNotReady, "Secret %s of BucketProviderConfig %s was not looked at yet", secretName, name)
 	}
 	target := outside.Configured(config, secret)
 	return &target, nil
@@ -105,14 +105,14 @@ func (r *run) find(ctx context.Context, name string, bound bool) (*outside.Targe
 func (r *run) defaultTarget(ctx context.Context, bound bool) (*outside.Target, error) {
 	switch {
 	case r.DefaultEndpoint == "" && bound:
-		return nil, engine.Missing(storagev1.ReasonProviderNotFound,
+		return nil, engine.Blocked(storagev1.ReasonProviderNotFound,
 			"the operator's default endpoint serves this bucket, and it has none any more: start the operator with --default-provider-endpoint")
 	case r.DefaultEndpoint == "":
 		configs, err := index.UsableConfigs(ctx, r.Client, r.bucket.Namespace)
 		if err != nil {
 			return nil, err
 		}
-		return nil, engine.Missing(storagev1.ReasonProviderNotFound,
+		return nil, engine.Blocked(storagev1.ReasonProviderNotFound,
 			"spec.providerRef names no BucketProviderConfig, there is none called %[1]s in this namespace, and the operator has no default endpoint: "+
 				"create a BucketProviderConfig called %[1]s, %[2]s", storagev1.DefaultBucketProviderConfigName, orName(configs))
 	}

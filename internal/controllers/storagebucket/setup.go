@@ -28,6 +28,7 @@ import (
 	"avalonhosting.example/bucketoperator/internal/controllers/index"
 	"avalonhosting.example/bucketoperator/internal/controllers/outside"
 	"avalonhosting.example/bucketoperator/internal/engine"
+	"avalonhosting.example/bucketoperator/internal/engine/child"
 )
 
 // +kubebuilder:rbac:groups=storage.avalonhosting.example,resources=storagebuckets,verbs=get;list;watch;patch
@@ -37,21 +38,24 @@ import (
 // +kubebuilder:rbac:groups=discovery.k8s.io,resources=endpointslices,verbs=get;list;watch;create;update;delete
 // +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
 
-// ownAnnotations are those that the kind keeps on its objects.
-var ownAnnotations = []string{storagev1.IdempotencyKeyAnnotation, storagev1.RequestAnnotation, storagev1.ProviderAnnotation}
+// traits are how the engine handles StorageBuckets.
+var traits = engine.Traits{
+	Name: "StorageBucket", Finalizer: storagev1.BucketFinalizer,
+	Annotations: []string{storagev1.IdempotencyKeyAnnotation, storagev1.RequestAnnotation, storagev1.ProviderAnnotation},
+}
 
 // NewReconciler is the reconciler of StorageBuckets.
 func NewReconciler(kind *Kind, options engine.Options) *engine.Reconciler[*storagev1.StorageBucket] {
-	return engine.NewReconciler("StorageBucket", kind, storagev1.BucketFinalizer, ownAnnotations, options)
+	return engine.NewReconciler(kind, traits, options)
 }
 
 // SetUp adds the controller to the manager. metadata is a cache of the
 // metadata of all Secrets and Services.
 func SetUp(mgr ctrl.Manager, kind *Kind, metadata cache.Cache, engineOptions engine.Options, options controller.Options) error {
-	watched := func() builder.Predicates { return builder.WithPredicates(engine.ChildChanged()) }
+	watched := func() builder.Predicates { return builder.WithPredicates(child.Harmed()) }
 	err := ctrl.NewControllerManagedBy(mgr).
 		Named("storagebucket").
-		For(&storagev1.StorageBucket{}, builder.WithPredicates(engine.Changed(storagev1.BucketFinalizer, ownAnnotations...))).
+		For(&storagev1.StorageBucket{}, builder.WithPredicates(engine.Changed(traits))).
 		Owns(&corev1.Secret{}, watched()).
 		Owns(&corev1.Service{}, watched()).
 		Owns(&discoveryv1.EndpointSlice{}, watched()).

@@ -41,21 +41,21 @@ func (r *run) resize(ctx context.Context, client provider.Client) error {
 	resized, err := client.Resize(ctx, status.ID, size)
 	switch {
 	case errors.Is(err, provider.ErrUnsupported):
-		r.pass.Note(storagev1.ConditionSizeApplied, metav1.ConditionFalse, storagev1.ReasonNotSupported,
+		r.pass.SetCondition(storagev1.ConditionSizeApplied, metav1.ConditionFalse, storagev1.ReasonNotSupported,
 			"the provider cannot resize: spec.sizeGB %d is not applied", size)
 		return nil
 	case errors.Is(err, provider.ErrTerminal):
-		r.pass.Note(storagev1.ConditionSizeApplied, metav1.ConditionFalse, storagev1.ReasonResizeRefused, "%s", provider.AsError(err).Message)
-		return engine.Invalid(storagev1.ReasonResizeRefused, fmt.Errorf(
+		r.pass.SetCondition(storagev1.ConditionSizeApplied, metav1.ConditionFalse, storagev1.ReasonResizeRefused, "%s", provider.AsError(err).Message)
+		return engine.Terminal(storagev1.ReasonResizeRefused, fmt.Errorf(
 			"the provider refused spec.sizeGB %d, the bucket has %d: %w; change spec.sizeGB", size, status.SizeGB, err))
 	case err != nil:
-		r.pass.Note(storagev1.ConditionSizeApplied, metav1.ConditionUnknown, engine.ReasonPending, "spec.sizeGB %d is not applied yet", size)
+		r.pass.SetCondition(storagev1.ConditionSizeApplied, metav1.ConditionUnknown, engine.ReasonPending, "spec.sizeGB %d is not applied yet", size)
 		return r.failed(err)
 	}
 	status.SizeGB = cmp.Or(resized.SizeGB, size)
 	switch {
 	case status.SizeGB == size:
-		r.pass.Note(storagev1.ConditionSizeApplied, metav1.ConditionTrue, storagev1.ReasonApplied, "")
+		r.pass.SetCondition(storagev1.ConditionSizeApplied, metav1.ConditionTrue, storagev1.ReasonApplied, "")
 		if !r.sizeNoted(storagev1.ReasonApplied) { // not one that agrees again and again, and does nothing
 			r.announceResized(was)
 		}
@@ -78,7 +78,7 @@ func (r *run) grown() {
 }
 
 func (r *run) announceResized(was int32) {
-	r.pass.Announce(corev1.EventTypeNormal, storagev1.ReasonResized,
+	r.pass.Event(corev1.EventTypeNormal, storagev1.ReasonResized,
 		"bucket %s was resized from %d to %d GB", r.bucket.Status.ID, was, r.bucket.Status.SizeGB)
 }
 
@@ -89,9 +89,9 @@ func (r *run) awaitSize() error {
 		r.noteOtherSize()
 		return nil
 	}
-	r.pass.Note(storagev1.ConditionSizeApplied, metav1.ConditionUnknown, storagev1.ReasonResizing,
+	r.pass.SetCondition(storagev1.ConditionSizeApplied, metav1.ConditionUnknown, storagev1.ReasonResizing,
 		"the bucket does not have spec.sizeGB %d yet", r.bucket.Spec.SizeGB)
-	return engine.Wait(r.pollDelay(since), storagev1.ReasonResizing, "the provider is resizing bucket %s", r.bucket.Status.ID)
+	return engine.InProgress(storagev1.ReasonResizing, "the provider is resizing bucket %s", r.bucket.Status.ID).After(r.pollDelay(since))
 }
 
 // resizingSince is how long the provider has had for the size that it agreed to.
@@ -109,16 +109,16 @@ func (r *run) noteSize(found provider.Bucket) {
 	size := r.bucket.Spec.SizeGB
 	switch {
 	case found.SizeGB == 0:
-		r.pass.Note(storagev1.ConditionSizeApplied, metav1.ConditionUnknown, storagev1.ReasonNotReported, "the provider does not report the size")
+		r.pass.SetCondition(storagev1.ConditionSizeApplied, metav1.ConditionUnknown, storagev1.ReasonNotReported, "the provider does not report the size")
 	case found.SizeGB == size:
-		r.pass.Note(storagev1.ConditionSizeApplied, metav1.ConditionTrue, storagev1.ReasonApplied, "")
+		r.pass.SetCondition(storagev1.ConditionSizeApplied, metav1.ConditionTrue, storagev1.ReasonApplied, "")
 	case found.SizeGB > size && r.asked().SizeGB == size:
 		r.noteOtherSize() // it was asked for this size, and answers with more
 	}
 }
 
 func (r *run) noteOtherSize() {
-	r.pass.Note(storagev1.ConditionSizeApplied, metav1.ConditionFalse, storagev1.ReasonSizeDiffers,
+	r.pass.SetCondition(storagev1.ConditionSizeApplied, metav1.ConditionFalse, storagev1.ReasonSizeDiffers,
 		"the provider was asked for spec.sizeGB %d and made it %d", r.bucket.Spec.SizeGB, r.bucket.Status.SizeGB)
 }
 

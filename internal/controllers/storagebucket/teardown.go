@@ -18,11 +18,11 @@ const letGoHint = "; to give the bucket up instead, set spec.deletionPolicy to R
 
 // remove deletes the bucket at the provider and makes sure that it is gone.
 func (r *run) remove(ctx context.Context) error {
-	status, known := &r.bucket.Status, attemptOf(r.bucket, r.pass.Held())
+	status, known := &r.bucket.Status, attemptOf(r.bucket, r.pass.HasFinalizer())
 	switch {
 	case r.bucket.Spec.DeletionPolicy == storagev1.DeletionPolicyRetain:
 		if status.ID != "" {
-			r.pass.Announce(corev1.EventTypeNormal, storagev1.ReasonBucketRetained, "bucket %s is left at the provider", status.ID)
+			r.pass.Event(corev1.EventTypeNormal, storagev1.ReasonBucketRetained, "bucket %s is left at the provider", status.ID)
 		}
 		return nil
 	case known == attemptNone, known == attemptRefused:
@@ -36,7 +36,7 @@ func (r *run) remove(ctx context.Context) error {
 		return withHint(err)
 	}
 	// The last moment to notice that somebody has changed deletionPolicy.
-	if err := r.pass.Fresh(ctx); err != nil {
+	if err := r.pass.ConfirmLatest(ctx); err != nil {
 		return err
 	}
 	if known == attemptInDoubt {
@@ -57,15 +57,14 @@ func (r *run) remove(ctx context.Context) error {
 	_, err = client.Get(ctx, status.ID)
 	switch {
 	case errors.Is(err, provider.ErrNotFound):
-		r.pass.Announce(corev1.EventTypeNormal, storagev1.ReasonBucketDeleted, "bucket %s is deleted at the provider", status.ID)
+		r.pass.Event(corev1.EventTypeNormal, storagev1.ReasonBucketDeleted, "bucket %s is deleted at the provider", status.ID)
 		return nil
 	case err != nil:
 		return withHint(r.failed(err))
 	case refusal != nil:
 		return withHint(r.failed(refusal))
 	}
-	return engine.Wait(r.pollDelay(r.pass.Now().Sub(r.bucket.DeletionTimestamp.Time)),
-		engine.ReasonDeleting, "the provider is deleting bucket %s", status.ID)
+	return engine.InProgress(engine.ReasonDeleting, "the provider is deleting bucket %s", status.ID).After(r.pollDelay(r.pass.Now().Sub(r.bucket.DeletionTimestamp.Time)))
 }
 
 // recoverID finds out the id of a bucket that may have been created although
@@ -96,5 +95,5 @@ func (r *run) recoverID(ctx context.Context, client provider.Client) (gone bool,
 
 // withHint adds to an error that blocks a deletion how to do without.
 func withHint(err error) error {
-	return engine.Amend(err, func(message string) string { return fmt.Sprint(message, letGoHint) })
+	return engine.AmendMessage(err, func(message string) string { return fmt.Sprint(message, letGoHint) })
 }

@@ -23,6 +23,23 @@ func Parser() *typed.Parser {
 var parserOnce sync.Once
 var parser *typed.Parser
 var schemaYAML = typed.YAMLObject(`types:
+- name: example.avalonhosting.bucketoperator.api.meta.v1.AnnotationValue
+  scalar: string
+- name: example.avalonhosting.bucketoperator.api.meta.v1.InheritedMetadata
+  map:
+    fields:
+    - name: annotations
+      type:
+        map:
+          elementType:
+            namedType: example.avalonhosting.bucketoperator.api.meta.v1.AnnotationValue
+    - name: labels
+      type:
+        map:
+          elementType:
+            namedType: example.avalonhosting.bucketoperator.api.meta.v1.LabelValue
+- name: example.avalonhosting.bucketoperator.api.meta.v1.LabelValue
+  scalar: string
 - name: example.avalonhosting.bucketoperator.api.storage.v1.Binding
   map:
     fields:
@@ -142,6 +159,9 @@ var schemaYAML = typed.YAMLObject(`types:
     - name: encrypted
       type:
         scalar: boolean
+    - name: inheritedMetadata
+      type:
+        namedType: example.avalonhosting.bucketoperator.api.meta.v1.InheritedMetadata
     - name: providerRef
       type:
         scalar: string

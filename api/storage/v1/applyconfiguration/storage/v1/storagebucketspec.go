@@ -3,6 +3,7 @@
 package v1
 
 import (
+	metav1 "avalonhosting.example/bucketoperator/api/meta/v1"
 	storagev1 "avalonhosting.example/bucketoperator/api/storage/v1"
 )
 
@@ -30,6 +31,9 @@ type StorageBucketSpecApplyConfiguration struct {
 	// Delete (the default) deletes it first, Retain leaves it as it is. Setting Retain on an object
 	// that is already being deleted lets it go at once.
 	DeletionPolicy *storagev1.DeletionPolicy `json:"deletionPolicy,omitempty"`
+	// inheritedMetadata is labels and annotations for the objects in the cluster that this one owns: its
+	// Secret, its Service and its EndpointSlice. Left out, they carry the operator's own alone.
+	InheritedMetadata *metav1.InheritedMetadata `json:"inheritedMetadata,omitempty"`
 }
 
 // StorageBucketSpecApplyConfiguration constructs a declarative configuration of the StorageBucketSpec type for use with
@@ -75,5 +79,13 @@ func (b *StorageBucketSpecApplyConfiguration) WithProviderRef(value string) *Sto
 // If called multiple times, the DeletionPolicy field is set to the value of the last call.
 func (b *StorageBucketSpecApplyConfiguration) WithDeletionPolicy(value storagev1.DeletionPolicy) *StorageBucketSpecApplyConfiguration {
 	b.DeletionPolicy = &value
+	return b
+}
+
+// WithInheritedMetadata sets the InheritedMetadata field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the InheritedMetadata field is set to the value of the last call.
+func (b *StorageBucketSpecApplyConfiguration) WithInheritedMetadata(value metav1.InheritedMetadata) *StorageBucketSpecApplyConfiguration {
+	b.InheritedMetadata = &value
 	return b
 }

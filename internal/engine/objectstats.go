@@ -21,8 +21,8 @@ type readiness struct {
 	reason string
 }
 
-// census is what the objects of a kind add up to.
-type census struct {
+// objectStats is what the objects of a kind add up to.
+type objectStats struct {
 	counts map[readiness]int
 	// notReady is since when the object is not ready that has not been so for longest.
 	notReady map[readiness]time.Time
@@ -32,14 +32,14 @@ type census struct {
 	reasons map[metav1.ConditionStatus]int
 }
 
-func newCensus() *census {
-	return &census{
+func newObjectStats() *objectStats {
+	return &objectStats{
 		counts: map[readiness]int{}, notReady: map[readiness]time.Time{},
 		reasons: map[metav1.ConditionStatus]int{},
 	}
 }
 
-func (c *census) add(object Object) {
+func (c *objectStats) add(object Object) {
 	of, since := readinessOf(object)
 	of = c.bounded(of)
 	c.counts[of]++
@@ -52,7 +52,7 @@ func (c *census) add(object Object) {
 }
 
 // bounded is of, or what stands for it when there are too many reasons.
-func (c *census) bounded(of readiness) readiness {
+func (c *objectStats) bounded(of readiness) readiness {
 	if _, known := c.counts[of]; known {
 		return of
 	}

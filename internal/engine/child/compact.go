@@ -1,0 +1,139 @@
+package child
+
+import (
+	"crypto/hmac"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/hex"
+	"maps"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"avalonhosting.example/bucketoperator/internal/engine"
+)
+
+// What a cache holds of a child, whatever somebody may have put into it. Each
+// bound is far above what the operator itself writes.
+const (
+	maxLabels      = 32
+	maxAnnotations = 16
+	maxValue       = 128 // bytes of an annotation, else its digest
+	maxData        = 32  // keys of a Secret
+	maxListed      = 4   // ports, endpoints and the like
+)
+
+// Compact is a transform for caches of children: it drops what nobody reads,
+// and holds values whose size others choose as digests. What differs from what
+// is wanted is read from the API server before it is corrected, so that nothing
+// of what is dropped here is lost.
+func Compact(in any) (any, error) {
+	object, ok := in.(client.Object)
+	if !ok {
+		return in, nil
+	}
+	compactMetadata(object)
+	switch o := object.(type) {
+	case *corev1.Secret:
+		compactData(o)
+	case *corev1.Service:
+		o.Status = corev1.ServiceStatus{}
+		o.Spec.Ports = first(o.Spec.Ports)
+		o.Spec.ExternalIPs = first(o.Spec.ExternalIPs)
+		o.Spec.LoadBalancerSourceRanges = first(o.Spec.LoadBalancerSourceRanges)
+		o.Spec.Selector = bounded(o.Spec.Selector, maxListed)
+	case *discoveryv1.EndpointSlice:
+		o.Endpoints, o.Ports = first(o.Endpoints), first(o.Ports)
+		for i := range o.Endpoints {
+			o.Endpoints[i].DeprecatedTopology = bounded(o.Endpoints[i].DeprecatedTopology, maxListed)
+		}
+	}
+	return object, nil
+}
+
+func compactMetadata(object client.Object) {
+	object.SetManagedFields(nil)
+	object.SetFinalizers(first(object.GetFinalizers()))
+	object.SetOwnerReferences(controllerOnly(object))
+	labels := bounded(object.GetLabels(), maxLabels)
+	if value, ok := object.GetLabels()[engine.Label]; ok {
+		labels[engine.Label] = value
+	}
+	object.SetLabels(labels)
+	annotations := bounded(object.GetAnnotations(), maxAnnotations)
+	if value, ok := object.GetAnnotations()[InheritedAnnotation]; ok {
+		annotations[InheritedAnnotation] = value
+	}
+	for key, value := range annotations {
+		if len(value) > maxValue {
+			annotations[key] = digestOfText(value)
+		}
+	}
+	object.SetAnnotations(annotations)
+}
+
+func controllerOnly(object client.Object) []metav1.OwnerReference {
+	if owner := metav1.GetControllerOf(object); owner != nil {
+		return []metav1.OwnerReference{*owner}
+	}
+	return nil
+}
+
+// compactData keeps of a Secret's values their digests.
+func compactData(secret *corev1.Secret) {
+	data := make(map[string][]byte, min(len(secret.Data), maxData))
+	for _, key := range firstOf(slices.Sorted(maps.Keys(secret.Data)), maxData) {
+		data[key] = digestOf(secret.Data[key])
+	}
+	secret.Data, secret.StringData = data, nil
+}
+
+// HoldsData tells whether a Secret, live or from a cache that holds it compactly,
+// has all of want; what others have put there is theirs.
+func HoldsData(have, want map[string][]byte) bool {
+	for key, value := range want {
+		got, ok := have[key]
+		if !ok || string(got) != string(value) && string(got) != string(digestOf(value)) {
+			return false
+		}
+	}
+	return true
+}
+
+// digestKey makes digests unknown outside this process: nobody can write one
+// where the value should stand.
+var digestKey = []byte(rand.Text())
+
+func digestOf(value []byte) []byte {
+	mac := hmac.New(sha256.New, digestKey)
+	mac.Write(value)
+	return mac.Sum(nil)
+}
+
+func digestOfText(value string) string {
+	return "hmac-sha256:" + hex.EncodeToString(digestOf([]byte(value)))
+}
+
+func first[E any](list []E) []E { return firstOf(list, maxListed) }
+
+func firstOf[E any](list []E, most int) []E {
+	if len(list) > most {
+		return slices.Clone(list[:most])
+	}
+	return list
+}
+
+// bounded is a map with at most so many of the keys, in their order.
+func bounded(m map[string]string, most int) map[string]string {
+	if len(m) <= most {
+		return m
+	}
+	kept := make(map[string]string, most)
+	for _, key := range slices.Sorted(maps.Keys(m))[:most] {
+		kept[key] = m[key]
+	}
+	return kept
+}
