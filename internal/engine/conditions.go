@@ -175,7 +175,7 @@ func (s *conditionSet) reportDeletion(results []result, waitsFor []string) Summa
 	case len(waiting) > 0:
 		ready.Message = "being deleted: " + messages(waiting)
 	case len(waitsFor) > 0:
-		ready.Message = "being deleted: the operator's part is done; it waits for whoever has set the finalizers " + strings.Join(waitsFor, ", ")
+		ready.Message = "being deleted: the operator's part is done, others' finalizers remain, such as " + waitsFor[0]
 	default:
 		ready.Message = "being deleted"
 	}

@@ -84,7 +84,7 @@ func NewReconciler[T Object](kind Kind[T], traits Traits, options Options) *Reco
 	}
 	return &Reconciler[T]{
 		kind: kind, traits: traits, options: options,
-		writer:   writer{client: options.Client, live: options.Live, annotations: traits.Annotations},
+		writer:   writer{client: options.Client, live: options.Live, traits: traits},
 		schedule: newSchedule(options.Clock.Now, options.Random, options.Backoff),
 		monitors: newMonitors(),
 	}

@@ -3,6 +3,7 @@ package engine
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -25,14 +26,23 @@ const maxConflicts = 5
 // resourceVersion that the pass has read, so that nothing is written on the
 // strength of what is no longer so.
 type writer struct {
-	client      client.Client
-	live        client.Reader
-	annotations []string // those that the operator itself keeps on the object
+	client client.Client
+	live   client.Reader
+	traits Traits
 }
 
-// patchMetadata applies mutate to the object's metadata.
+// patchMetadata applies mutate to the object's metadata. A merge patch holds the
+// whole list of finalizers, and a cache need not hold those of others.
 func (w writer) patchMetadata(ctx context.Context, p *Pass, mutate func(client.Object)) error {
-	return w.optimistically(ctx, p, func(base Object) (Object, error) {
+	base := p.base
+	if len(p.foreignFinalizers()) > 0 {
+		live, err := w.read(ctx, p)
+		if err != nil {
+			return err
+		}
+		base = live
+	}
+	return w.optimistically(ctx, p, base, func(base Object) (Object, error) {
 		changed := copyOf(base)
 		mutate(changed)
 		return changed, w.client.Patch(ctx, changed, lockedMerge(base), client.FieldOwner(FieldManager))
@@ -48,7 +58,7 @@ func (w writer) writeStatus(ctx context.Context, p *Pass) error {
 	if equality.Semantic.DeepEqual(p.base, p.obj) {
 		return nil
 	}
-	return w.optimistically(ctx, p, func(base Object) (Object, error) {
+	return w.optimistically(ctx, p, p.base, func(base Object) (Object, error) {
 		changed := copyOf(p.obj)
 		adoptMetadata(changed, base)
 		return changed, w.client.Status().Patch(ctx, changed, lockedMerge(base), client.FieldOwner(FieldManager))
@@ -59,10 +69,9 @@ func (w writer) writeStatus(ctx context.Context, p *Pass) error {
 	})
 }
 
-// optimistically runs attempt on the pass's base and, after a conflict, on the
-// live object as long as that is the same in all that the pass has built on.
-func (w writer) optimistically(ctx context.Context, p *Pass, attempt func(base Object) (Object, error), done func(written Object)) error {
-	base := p.base
+// optimistically runs attempt on base and, after a conflict, on the live object
+// as long as that is the same in all that the pass has built on.
+func (w writer) optimistically(ctx context.Context, p *Pass, base Object, attempt func(base Object) (Object, error), done func(written Object)) error {
 	for try := 0; ; try++ {
 		written, err := attempt(base)
 		switch {
@@ -160,12 +169,13 @@ func (w writer) intent(obj Object) Object {
 	c.SetLabels(nil)
 	c.SetOwnerReferences(nil)
 	own := map[string]string{}
-	for _, key := range w.annotations {
+	for _, key := range w.traits.Annotations {
 		if value, ok := c.GetAnnotations()[key]; ok {
-			own[key] = value
+			own[key] = CompactValue(value)
 		}
 	}
 	c.SetAnnotations(own)
+	c.SetFinalizers(slices.DeleteFunc(c.GetFinalizers(), func(f string) bool { return f != w.traits.Finalizer }))
 	c.GetObjectKind().SetGroupVersionKind(schema.GroupVersionKind{}) // a typed client may or may not fill it in
 	return c
 }

@@ -1,16 +1,11 @@
 package child
 
 import (
-	"crypto/hmac"
-	"crypto/rand"
-	"crypto/sha256"
-	"encoding/hex"
 	"maps"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"avalonhosting.example/bucketoperator/internal/engine"
@@ -19,11 +14,8 @@ import (
 // What a cache holds of a child, whatever somebody may have put into it. Each
 // bound is far above what the operator itself writes.
 const (
-	maxLabels      = 32
-	maxAnnotations = 16
-	maxValue       = 128 // bytes of an annotation, else its digest
-	maxData        = 32  // keys of a Secret
-	maxListed      = 4   // ports, endpoints and the like
+	maxData   = 32 // keys of a Secret
+	maxListed = 4  // ports, endpoints and the like
 )
 
 // Compact is a transform for caches of children: it drops what nobody reads,
@@ -35,7 +27,8 @@ func Compact(in any) (any, error) {
 	if !ok {
 		return in, nil
 	}
-	compactMetadata(object)
+	engine.CompactMetadata(object, InheritedAnnotation)
+	object.SetFinalizers(first(object.GetFinalizers()))
 	switch o := object.(type) {
 	case *corev1.Secret:
 		compactData(o)
@@ -54,39 +47,11 @@ func Compact(in any) (any, error) {
 	return object, nil
 }
 
-func compactMetadata(object client.Object) {
-	object.SetManagedFields(nil)
-	object.SetFinalizers(first(object.GetFinalizers()))
-	object.SetOwnerReferences(controllerOnly(object))
-	labels := bounded(object.GetLabels(), maxLabels)
-	if value, ok := object.GetLabels()[engine.Label]; ok {
-		labels[engine.Label] = value
-	}
-	object.SetLabels(labels)
-	annotations := bounded(object.GetAnnotations(), maxAnnotations)
-	if value, ok := object.GetAnnotations()[InheritedAnnotation]; ok {
-		annotations[InheritedAnnotation] = value
-	}
-	for key, value := range annotations {
-		if len(value) > maxValue {
-			annotations[key] = digestOfText(value)
-		}
-	}
-	object.SetAnnotations(annotations)
-}
-
-func controllerOnly(object client.Object) []metav1.OwnerReference {
-	if owner := metav1.GetControllerOf(object); owner != nil {
-		return []metav1.OwnerReference{*owner}
-	}
-	return nil
-}
-
 // compactData keeps of a Secret's values their digests.
 func compactData(secret *corev1.Secret) {
 	data := make(map[string][]byte, min(len(secret.Data), maxData))
 	for _, key := range firstOf(slices.Sorted(maps.Keys(secret.Data)), maxData) {
-		data[key] = digestOf(secret.Data[key])
+		data[key] = engine.Digest(secret.Data[key])
 	}
 	secret.Data, secret.StringData = data, nil
 }
@@ -96,25 +61,11 @@ func compactData(secret *corev1.Secret) {
 func HoldsData(have, want map[string][]byte) bool {
 	for key, value := range want {
 		got, ok := have[key]
-		if !ok || string(got) != string(value) && string(got) != string(digestOf(value)) {
+		if !ok || string(got) != string(value) && string(got) != string(engine.Digest(value)) {
 			return false
 		}
 	}
 	return true
-}
-
-// digestKey makes digests unknown outside this process: nobody can write one
-// where the value should stand.
-var digestKey = []byte(rand.Text())
-
-func digestOf(value []byte) []byte {
-	mac := hmac.New(sha256.New, digestKey)
-	mac.Write(value)
-	return mac.Sum(nil)
-}
-
-func digestOfText(value string) string {
-	return "hmac-sha256:" + hex.EncodeToString(digestOf([]byte(value)))
 }
 
 func first[E any](list []E) []E { return firstOf(list, maxListed) }

@@ -90,7 +90,7 @@ func holds(have, want map[string]string) bool {
 
 // sameValue compares the value of a label or annotation, which a cache may hold
 // as a digest only.
-func sameValue(have, want string) bool { return have == want || have == digestOfText(want) }
+func sameValue(have, want string) bool { return have == want || have == engine.CompactValue(want) }
 
 // correct gives a live child what want carries, and takes away what the user
 // does not want any more.

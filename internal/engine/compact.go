@@ -1,0 +1,98 @@
+package engine
+
+import (
+	"crypto/hmac"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/hex"
+	"maps"
+	"slices"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// What a cache holds of an object's metadata, whatever somebody has put into it.
+// Each bound is far above what the operator itself writes.
+const (
+	maxLabels      = 32
+	maxAnnotations = 16
+	maxValue       = 512 // bytes of an annotation; of a longer one the digest is held
+)
+
+// Compact is a transform for the caches of a kind's objects: it drops the
+// metadata that nobody reads, and bounds the rest, so that the memory of the
+// operator follows from how many objects there are and not from what somebody
+// writes into them.
+func (t Traits) Compact(in any) (any, error) {
+	if object, ok := in.(client.Object); ok {
+		CompactMetadata(object, append(slices.Clone(t.Annotations), t.Triggers...)...)
+		object.SetFinalizers(compactFinalizers(object.GetFinalizers(), t.Finalizer))
+	}
+	return in, nil
+}
+
+// CompactMetadata drops from the metadata of an object in a cache the managed
+// fields and all owners but the controller, and bounds labels and annotations; keep are
+// annotations that stay in any case.
+func CompactMetadata(object client.Object, keep ...string) {
+	object.SetManagedFields(nil)
+	owner := metav1.GetControllerOf(object)
+	object.SetOwnerReferences(nil)
+	if owner != nil {
+		object.SetOwnerReferences([]metav1.OwnerReference{*owner})
+	}
+	object.SetLabels(bounded(object.GetLabels(), maxLabels, Label))
+	annotations := bounded(object.GetAnnotations(), maxAnnotations, keep...)
+	for key, value := range annotations {
+		annotations[key] = CompactValue(value)
+	}
+	object.SetAnnotations(annotations)
+}
+
+// compactFinalizers keeps the operator's own and one of the others': that there is
+// one tells the writer that it has to ask for all.
+func compactFinalizers(finalizers []string, own string) []string {
+	var kept []string
+	foreign := false
+	for _, f := range finalizers {
+		if f == own || !foreign {
+			kept = append(kept, f)
+		}
+		foreign = foreign || f != own
+	}
+	return kept
+}
+
+// CompactValue is a value as a cache holds it: itself, or its digest when it is long.
+func CompactValue(value string) string {
+	if len(value) <= maxValue {
+		return value
+	}
+	return "hmac-sha256:" + hex.EncodeToString(Digest([]byte(value)))
+}
+
+// digestKey makes digests unknown outside this process: nobody can write one
+// where the value should stand.
+var digestKey = []byte(rand.Text())
+
+// Digest is what a cache holds in place of a value. It differs from process to process.
+func Digest(value []byte) []byte {
+	mac := hmac.New(sha256.New, digestKey)
+	mac.Write(value)
+	return mac.Sum(nil)
+}
+
+// bounded is a map with at most so many of the keys, those in keep first.
+func bounded(m map[string]string, most int, keep ...string) map[string]string {
+	if len(m) <= most {
+		return m
+	}
+	kept := make(map[string]string, most)
+	for _, key := range append(slices.Clone(keep), slices.Sorted(maps.Keys(m))...) {
+		if value, ok := m[key]; ok && len(kept) < most {
+			kept[key] = value
+		}
+	}
+	return kept
+}
