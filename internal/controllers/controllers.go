@@ -133,7 +133,9 @@ func SetUp(ctx context.Context, mgr ctrl.Manager, namespaces []string, options O
 	}
 	s := setup{
 		mgr: mgr, metadata: metadata, options: options,
-		access: outside.Access{Live: mgr.GetAPIReader(), Metadata: metadata, Providers: options.Providers},
+		access: outside.Access{
+			Live: mgr.GetAPIReader(), Metadata: metadata, Providers: options.Providers, Configs: outside.NewConfigReader(mgr.GetAPIReader()),
+		},
 		engine: engine.Options{
 			Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Scheme: mgr.GetScheme(),
 			Recorder: mgr.GetEventRecorder("bucketoperator"), Resync: options.Resync,

@@ -26,6 +26,7 @@ type Pass struct {
 	base   Object  // what the API server has, as far as this pass knows
 	before visible // how the object was when the pass began
 
+	began     time.Time
 	now       time.Time
 	resyncDue bool
 	resynced  bool
@@ -69,6 +70,9 @@ func (p *Pass) Scheme() *runtime.Scheme { return p.scheme }
 
 // Now is when the pass began, in whole seconds.
 func (p *Pass) Now() time.Time { return p.now }
+
+// Began is when the pass began.
+func (p *Pass) Began() time.Time { return p.began }
 
 // ResyncDue tells whether it is time to compare the object with what is outside
 // the cluster although nothing tells of a change.

@@ -97,6 +97,7 @@ func (r *Reconciler[T]) Reconcile(ctx context.Context, request reconcile.Request
 		event = r.queue.Event(request)
 		ctx = egress.WithYield(ctx, func() func() { return r.queue.Yield(request) })
 	}
+	began := r.options.Clock.Now()
 	obj := r.kind.New()
 	switch err := r.options.Client.Get(ctx, request.NamespacedName, obj); {
 	case apierrors.IsNotFound(err):
@@ -115,7 +116,7 @@ func (r *Reconciler[T]) Reconcile(ctx context.Context, request reconcile.Request
 		writer: r.writer, finalizer: r.traits.Finalizer, scheme: r.options.Scheme,
 		obj: obj, base: copyOf(obj), before: visibleConditions(obj),
 		// The API server keeps whole seconds; finer times would differ from what it has.
-		now: r.options.Clock.Now().Truncate(time.Second), interval: r.options.Resync,
+		began: began, now: began.Truncate(time.Second), interval: r.options.Resync,
 		resyncDue: r.schedule.resyncDue(request.NamespacedName, obj.GetUID()),
 	}
 	defer func() {

@@ -9,6 +9,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -18,6 +19,7 @@ import (
 
 	storagev1 "avalonhosting.example/bucketoperator/api/storage/v1"
 	"avalonhosting.example/bucketoperator/internal/engine/child"
+	"avalonhosting.example/bucketoperator/internal/engine/reference"
 	"avalonhosting.example/bucketoperator/internal/provider"
 )
 
@@ -29,6 +31,16 @@ type Access struct {
 	Metadata client.Reader
 	// Providers holds a factory for each type of provider.
 	Providers provider.Registry
+	// Configs reads BucketProviderConfigs from the API server itself, for many
+	// passes at once.
+	Configs *reference.SharedReader[*storagev1.BucketProviderConfig]
+}
+
+// NewConfigReader is what Access.Configs is.
+func NewConfigReader(live client.Reader) *reference.SharedReader[*storagev1.BucketProviderConfig] {
+	return &reference.SharedReader[*storagev1.BucketProviderConfig]{
+		Live: live, New: func() *storagev1.BucketProviderConfig { return &storagev1.BucketProviderConfig{} }, Now: time.Now,
+	}
 }
 
 // Target is a provider as a bucket reaches it.

@@ -121,8 +121,7 @@ func (r *run) confirmTarget(ctx context.Context) error {
 	if name == "" {
 		name = storagev1.DefaultBucketProviderConfigName
 	}
-	live := &storagev1.BucketProviderConfig{}
-	err := r.Access.Live.Get(ctx, types.NamespacedName{Namespace: r.bucket.Namespace, Name: name}, live)
+	live, err := r.Access.Configs.Get(ctx, types.NamespacedName{Namespace: r.bucket.Namespace, Name: name}, r.pass.Began())
 	switch {
 	case apierrors.IsNotFound(err) && r.target.Config == nil:
 		return nil

@@ -83,14 +83,17 @@ func (r *run) create(ctx context.Context, client provider.Client, through storag
 	switch known {
 	case attemptInDoubt:
 		asked = r.asked() // the same call again
-	case attemptNone:
-		if err := r.confirmTarget(ctx); err != nil {
-			return err
-		}
-	case attemptRefused, attemptMade:
+	case attemptNone, attemptRefused, attemptMade:
 	}
 	if _, err := r.pass.EnsureFinalizer(ctx, marks(key, r.target.Name, asked)); err != nil {
 		return err
+	}
+	if known == attemptNone {
+		// After the write, so that one read serves all that write meanwhile.
+		if err := r.confirmTarget(ctx); err != nil {
+			r.bucket.Status.CreateOutcome = storagev1.CreateOutcomeNotSent
+			return cmp.Or(r.pass.Checkpoint(ctx, storagev1.ReasonProvisioning, "the bucket is being created"), err)
+		}
 	}
 	if err := r.openAttempt(ctx, client, known); err != nil {
 		return err
