@@ -16,12 +16,9 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
-	"k8s.io/client-go/util/workqueue"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/controller"
-	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	storagev1 "avalonhosting.example/bucketoperator/api/storage/v1"
 	"avalonhosting.example/bucketoperator/internal/controllers/bucketproviderconfig"
@@ -29,6 +26,7 @@ import (
 	"avalonhosting.example/bucketoperator/internal/controllers/outside"
 	"avalonhosting.example/bucketoperator/internal/controllers/storagebucket"
 	"avalonhosting.example/bucketoperator/internal/engine"
+	"avalonhosting.example/bucketoperator/internal/fairqueue"
 	"avalonhosting.example/bucketoperator/internal/provider"
 )
 
@@ -117,7 +115,7 @@ type setup struct {
 	metadata   cache.Cache
 	access     outside.Access
 	engine     engine.Options
-	controller controller.Options
+	controller engine.ControllerOptions
 	options    Options
 }
 
@@ -138,14 +136,17 @@ func SetUp(ctx context.Context, mgr ctrl.Manager, namespaces []string, options O
 		},
 		engine: engine.Options{
 			Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Scheme: mgr.GetScheme(),
-			Recorder: mgr.GetEventRecorder("bucketoperator"), Resync: options.Resync,
+			Recorder: mgr.GetEventRecorder("bucketoperator"), Resync: options.Resync, Backoff: engine.Bounds(options.Backoff),
 		},
-		controller: controller.Options{
-			MaxConcurrentReconciles: options.MaxConcurrentReconciles,
-			SkipNameValidation:      &options.SkipNameValidation,
+		controller: engine.ControllerOptions{
+			Workers: options.MaxConcurrentReconciles, SkipNameValidation: options.SkipNameValidation,
 		},
 	}
 	if options.Registry != nil {
+		s.controller.Backlogs = fairqueue.NewBacklogs()
+		if err := options.Registry.Register(s.controller.Backlogs); err != nil {
+			return fmt.Errorf("registering the metrics of queues: %w", err)
+		}
 		s.engine.Metrics = engine.NewMetrics(options.Registry)
 		if err := options.Registry.Register(engine.NewObjectGauge(ctx, mgr.GetCache(), lists)); err != nil {
 			return fmt.Errorf("registering the gauge of objects: %w", err)
@@ -179,17 +180,20 @@ func (s setup) storageBucket() error {
 		Client: s.mgr.GetClient(), Access: s.access, DefaultEndpoint: s.options.DefaultEndpoint,
 		MinPoll: poll.Min, MaxPoll: poll.Max, Random: rand.Float64,
 	}
-	if err := storagebucket.SetUp(s.mgr, bucket, s.metadata, s.engine, s.ownQueue()); err != nil {
+	if err := storagebucket.SetUp(s.mgr, bucket, s.metadata, s.engine, s.waiting()); err != nil {
 		return err
 	}
 	config := &bucketproviderconfig.Kind{Client: s.mgr.GetClient(), Access: s.access}
-	return bucketproviderconfig.SetUp(s.mgr, config, s.metadata, s.engine, s.ownQueue())
+	return bucketproviderconfig.SetUp(s.mgr, config, s.metadata, s.engine, s.controller)
 }
 
-// ownQueue gives a controller a rate limiter of its own.
-func (s setup) ownQueue() controller.Options {
-	o, backoff := s.controller, s.options.Backoff.or(250*time.Millisecond, 5*time.Minute)
-	o.RateLimiter = workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](backoff.Min, backoff.Max)
+// callsInFlight is how many calls to the outside may be under way at once.
+const callsInFlight = 128
+
+// waiting are the options of a controller whose passes wait for the outside.
+func (s setup) waiting() engine.ControllerOptions {
+	o := s.controller
+	o.Waiting = callsInFlight
 	return o
 }
 

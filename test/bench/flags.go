@@ -16,6 +16,7 @@ type options struct {
 	workers int
 	pairs   int
 	live    int
+	tenants bool
 	idle    time.Duration
 	latency time.Duration
 	qps     int
@@ -46,6 +47,7 @@ func parseFlags(args []string, help io.Writer) (options, error) {
 	flags.IntVar(&o.workers, "workers", 16, "workers of the limit's clients, and --max-concurrent-reconciles of the operator")
 	flags.IntVar(&o.pairs, "pairs", 7, "how many blocks of limit, operator, operator, limit; see -budget")
 	flags.IntVar(&o.live, "live", 500, "how many buckets the live mode makes, at most as many as -n has; 0 leaves it out")
+	flags.BoolVar(&o.tenants, "tenants", true, "measure a namespace beside the load of another one")
 	flags.DurationVar(&o.idle, "idle", 30*time.Second, "how long the quiet time is")
 	flags.DurationVar(&o.latency, "latency", 0, "how long each call to the provider takes")
 	flags.IntVar(&o.qps, "provider-qps", 10000, "rate limit of the provider's configuration, in calls a second; 0 uses the operator's default endpoint with its default limit")
@@ -53,7 +55,7 @@ func parseFlags(args []string, help io.Writer) (options, error) {
 	flags.StringVar(&o.json, "json", "bin/bench.json", "`file` for the figures; empty for none")
 	flags.StringVar(&o.logs, "logs", "", "`folder` that keeps the logs, the audit log above all; empty keeps none")
 	flags.DurationVar(&o.budget, "budget", 4*time.Minute, "how long the blocks of a size may take: no more are begun after that, but 2 in any case")
-	flags.BoolVar(&quick, "quick", false, "the size for CI: -n 100 -pairs 2 -live 100 -idle 5s; only counts mean anything")
+	flags.BoolVar(&quick, "quick", false, "the size for CI: -n 100 -pairs 2 -live 100 -idle 5s -tenants=false; only counts mean anything")
 	if err := flags.Parse(args); err != nil {
 		if errors.Is(err, flag.ErrHelp) {
 			flags.SetOutput(help)
@@ -62,7 +64,7 @@ func parseFlags(args []string, help io.Writer) (options, error) {
 		return options{}, err
 	}
 	if quick {
-		o.sizes, o.pairs, o.live, o.idle = []int{100}, 2, 100, 5*time.Second
+		o.sizes, o.pairs, o.live, o.idle, o.tenants = []int{100}, 2, 100, 5*time.Second, false
 	}
 	switch {
 	case flags.NArg() > 0:

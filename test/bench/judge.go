@@ -7,7 +7,7 @@ const (
 	targetWrites       = 4.0
 	targetPasses       = 1.2
 	targetCreateCalls  = 1.0
-	targetDeleteWrites = 1.0
+	targetDeleteWrites = 2.0
 	targetDeleteCalls  = 2.0
 )
 

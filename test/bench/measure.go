@@ -32,6 +32,11 @@ func (w *world) measure(ctx context.Context) (*report, error) {
 		}
 		r.Sizes = append(r.Sizes, s)
 	}
+	if w.tenants {
+		if r.Tenants, err = w.tenantsRun(ctx); err != nil {
+			return nil, err
+		}
+	}
 	r.judge()
 	return r, nil
 }

@@ -25,12 +25,13 @@ type world struct {
 	cluster *localcluster.Cluster
 	admin   client.WithWatch
 	audit   *auditLog
-	// provider answers, dead never does.
-	provider, dead *programs.Provider
-	operators      kubeconfig
-	loaders        kubeconfig
-	sample         string // the file that tells the limit what to write
-	namespaces     int
+	// provider answers at once, dead never does, slow after a while; it is
+	// started when it is needed.
+	provider, dead, slow *programs.Provider
+	operators            kubeconfig
+	loaders              kubeconfig
+	sample               string // the file that tells the limit what to write
+	namespaces           int
 }
 
 // newWorld builds the programs and starts all but the operator.
@@ -123,7 +124,7 @@ func (w *world) user(namespace, account string) (kubeconfig, error) {
 // close stops all, and removes all.
 func (w *world) close() error {
 	var errs []error
-	for _, p := range []*programs.Provider{w.provider, w.dead} {
+	for _, p := range []*programs.Provider{w.provider, w.dead, w.slow} {
 		if p != nil {
 			errs = append(errs, p.Program.Stop())
 		}

@@ -2,7 +2,6 @@ package bucketproviderconfig
 
 import (
 	"context"
-	"fmt"
 	"slices"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -11,7 +10,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
@@ -40,18 +38,13 @@ func NewReconciler(kind *Kind, options engine.Options) *engine.Reconciler[*stora
 
 // SetUp adds the controller to the manager. metadata is a cache of the
 // metadata of all Secrets.
-func SetUp(mgr ctrl.Manager, kind *Kind, metadata cache.Cache, engineOptions engine.Options, options controller.Options) error {
-	err := ctrl.NewControllerManagedBy(mgr).
+func SetUp(mgr ctrl.Manager, kind *Kind, metadata cache.Cache, engineOptions engine.Options, options engine.ControllerOptions) error {
+	controller := ctrl.NewControllerManagedBy(mgr).
 		Named("bucketproviderconfig").
 		For(&storagev1.BucketProviderConfig{}, builder.WithPredicates(engine.Changed(traits))).
 		Watches(&storagev1.StorageBucket{}, handler.EnqueueRequestsFromMapFunc(configsOfBucket), builder.WithPredicates(freed())).
-		WatchesRawSource(source.Kind(metadata, outside.NewSecretMetadata(), handler.TypedEnqueueRequestsFromMapFunc(kind.configsOfSecret))).
-		WithOptions(options).
-		Complete(NewReconciler(kind, engineOptions))
-	if err != nil {
-		return fmt.Errorf("setting up the controller of BucketProviderConfigs: %w", err)
-	}
-	return nil
+		WatchesRawSource(source.Kind(metadata, outside.NewSecretMetadata(), handler.TypedEnqueueRequestsFromMapFunc(kind.configsOfSecret)))
+	return NewReconciler(kind, engineOptions).Complete(mgr, controller, options)
 }
 
 // configsOfBucket are the configurations that a bucket used.

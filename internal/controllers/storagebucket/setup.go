@@ -2,7 +2,6 @@ package storagebucket
 
 import (
 	"context"
-	"fmt"
 	"slices"
 	"strings"
 
@@ -15,7 +14,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
@@ -51,9 +49,9 @@ func NewReconciler(kind *Kind, options engine.Options) *engine.Reconciler[*stora
 
 // SetUp adds the controller to the manager. metadata is a cache of the
 // metadata of all Secrets and Services.
-func SetUp(mgr ctrl.Manager, kind *Kind, metadata cache.Cache, engineOptions engine.Options, options controller.Options) error {
+func SetUp(mgr ctrl.Manager, kind *Kind, metadata cache.Cache, engineOptions engine.Options, options engine.ControllerOptions) error {
 	watched := func() builder.Predicates { return builder.WithPredicates(child.Harmed()) }
-	err := ctrl.NewControllerManagedBy(mgr).
+	controller := ctrl.NewControllerManagedBy(mgr).
 		Named("storagebucket").
 		For(&storagev1.StorageBucket{}, builder.WithPredicates(engine.Changed(traits))).
 		Owns(&corev1.Secret{}, watched()).
@@ -66,13 +64,8 @@ func SetUp(mgr ctrl.Manager, kind *Kind, metadata cache.Cache, engineOptions eng
 		WatchesRawSource(source.Kind(metadata, outside.NewSecretMetadata(),
 			handler.TypedEnqueueRequestsFromMapFunc(kind.bucketOfSecret), nameFreed())).
 		WatchesRawSource(source.Kind(metadata, outside.NewServiceMetadata(),
-			handler.TypedEnqueueRequestsFromMapFunc(kind.bucketOfService), nameFreed())).
-		WithOptions(options).
-		Complete(NewReconciler(kind, engineOptions))
-	if err != nil {
-		return fmt.Errorf("setting up the controller of StorageBuckets: %w", err)
-	}
-	return nil
+			handler.TypedEnqueueRequestsFromMapFunc(kind.bucketOfService), nameFreed()))
+	return NewReconciler(kind, engineOptions).Complete(mgr, controller, options)
 }
 
 // usersOfConfig are the buckets that a configuration serves.
