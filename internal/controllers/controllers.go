@@ -26,6 +26,7 @@ import (
 	"avalonhosting.example/bucketoperator/internal/controllers/outside"
 	"avalonhosting.example/bucketoperator/internal/controllers/storagebucket"
 	"avalonhosting.example/bucketoperator/internal/engine"
+	"avalonhosting.example/bucketoperator/internal/engine/child"
 	"avalonhosting.example/bucketoperator/internal/fairqueue"
 	"avalonhosting.example/bucketoperator/internal/provider"
 )
@@ -81,12 +82,17 @@ func NewScheme() *runtime.Scheme {
 // CacheOptions are those of the manager's cache. Of the kinds that the operator
 // makes it holds only the operator's own objects. Empty namespaces mean all.
 func CacheOptions(namespaces []string) cache.Options {
-	own := cache.ByObject{Label: labels.SelectorFromSet(labels.Set{engine.Label: engine.LabelValue})}
+	own := cache.ByObject{
+		Label: labels.SelectorFromSet(labels.Set{engine.Label: engine.LabelValue}), Transform: child.Compact,
+	}
 	options := metadataCacheOptions(namespaces)
 	options.ByObject = map[client.Object]cache.ByObject{
 		&corev1.Secret{}:             own,
 		&corev1.Service{}:            own,
 		&discoveryv1.EndpointSlice{}: own,
+
+		&storagev1.StorageBucket{}:        {Transform: storagebucket.Traits.Compact},
+		&storagev1.BucketProviderConfig{}: {Transform: bucketproviderconfig.Traits.Compact},
 	}
 	return options
 }

@@ -28,12 +28,12 @@ import (
 // +kubebuilder:rbac:groups=storage.avalonhosting.example,resources=bucketproviderconfigs/status,verbs=patch
 // +kubebuilder:rbac:groups="",resources=secrets,verbs=get;list;watch;patch
 
-// traits are how the engine handles BucketProviderConfigs.
-var traits = engine.Traits{Name: "BucketProviderConfig", Finalizer: storagev1.ConfigFinalizer}
+// Traits are how the engine handles BucketProviderConfigs.
+var Traits = engine.Traits{Name: "BucketProviderConfig", Finalizer: storagev1.ConfigFinalizer}
 
 // NewReconciler is the reconciler of BucketProviderConfigs.
 func NewReconciler(kind *Kind, options engine.Options) *engine.Reconciler[*storagev1.BucketProviderConfig] {
-	return engine.NewReconciler(kind, traits, options)
+	return engine.NewReconciler(kind, Traits, options)
 }
 
 // SetUp adds the controller to the manager. metadata is a cache of the
@@ -41,7 +41,7 @@ func NewReconciler(kind *Kind, options engine.Options) *engine.Reconciler[*stora
 func SetUp(mgr ctrl.Manager, kind *Kind, metadata cache.Cache, engineOptions engine.Options, options engine.ControllerOptions) error {
 	controller := ctrl.NewControllerManagedBy(mgr).
 		Named("bucketproviderconfig").
-		For(&storagev1.BucketProviderConfig{}, builder.WithPredicates(engine.Changed(traits))).
+		For(&storagev1.BucketProviderConfig{}, builder.WithPredicates(engine.Changed(Traits))).
 		Watches(&storagev1.StorageBucket{}, handler.EnqueueRequestsFromMapFunc(configsOfBucket), builder.WithPredicates(freed())).
 		WatchesRawSource(source.Kind(metadata, outside.NewSecretMetadata(), handler.TypedEnqueueRequestsFromMapFunc(kind.configsOfSecret)))
 	return NewReconciler(kind, engineOptions).Complete(mgr, controller, options)

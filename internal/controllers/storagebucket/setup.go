@@ -36,15 +36,15 @@ import (
 // +kubebuilder:rbac:groups=discovery.k8s.io,resources=endpointslices,verbs=get;list;watch;create;update;delete
 // +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
 
-// traits are how the engine handles StorageBuckets.
-var traits = engine.Traits{
+// Traits are how the engine handles StorageBuckets.
+var Traits = engine.Traits{
 	Name: "StorageBucket", Finalizer: storagev1.BucketFinalizer,
 	Annotations: []string{storagev1.IdempotencyKeyAnnotation, storagev1.RequestAnnotation, storagev1.ProviderAnnotation},
 }
 
 // NewReconciler is the reconciler of StorageBuckets.
 func NewReconciler(kind *Kind, options engine.Options) *engine.Reconciler[*storagev1.StorageBucket] {
-	return engine.NewReconciler(kind, traits, options)
+	return engine.NewReconciler(kind, Traits, options)
 }
 
 // SetUp adds the controller to the manager. metadata is a cache of the
@@ -53,7 +53,7 @@ func SetUp(mgr ctrl.Manager, kind *Kind, metadata cache.Cache, engineOptions eng
 	watched := func() builder.Predicates { return builder.WithPredicates(child.Harmed()) }
 	controller := ctrl.NewControllerManagedBy(mgr).
 		Named("storagebucket").
-		For(&storagev1.StorageBucket{}, builder.WithPredicates(engine.Changed(traits))).
+		For(&storagev1.StorageBucket{}, builder.WithPredicates(engine.Changed(Traits))).
 		Owns(&corev1.Secret{}, watched()).
 		Owns(&corev1.Service{}, watched()).
 		Owns(&discoveryv1.EndpointSlice{}, watched()).
