@@ -150,11 +150,12 @@ generate: ## Generate Go code from the API types: deep copies and apply configur
 	$(TOOL) controller-gen object applyconfiguration paths=./api/...
 
 .PHONY: manifests
-manifests: ## Generate the CRDs and the operator's roles from markers, and copy both into the chart.
+manifests: ## Generate the CRDs and roles from markers, with all lists of kinds, and copy them into the chart.
 	rm -rf config/crd/bases config/rbac/role.yaml config/namespaced/role/role.yaml $(CHART)/files
 	$(TOOL) controller-gen crd paths=./api/... output:crd:dir=config/crd/bases
 	$(TOOL) controller-gen rbac:roleName=bucketoperator-manager-role paths=./internal/... output:rbac:dir=config/rbac
 	sed 's/^kind: ClusterRole$$/kind: Role/' config/rbac/role.yaml >config/namespaced/role/role.yaml
+	go run ./hack/manifests
 	mkdir -p $(CHART)/files/crds $(CHART)/files/roles $(CHART)/files/monitoring
 	cp config/crd/bases/*.yaml $(CHART)/files/crds
 	cp config/rbac/*role.yaml config/rbac/*roles.yaml $(CHART)/files/roles

@@ -1,12 +1,15 @@
 #!/usr/bin/env bash
-# Fails while StorageBuckets or BucketProviderConfigs exist: without the
-# operator their finalizers would hold them forever, and with their CRD every
-# bucket would be deleted.
+# Fails while objects of the operator's kinds exist: without the operator their
+# finalizers would hold them forever, and with their CRDs all of them would be
+# deleted, and what they stand for.
 set -euo pipefail
 kubectl=${1:-kubectl}
 
-for kind in storagebuckets bucketproviderconfigs; do
-	resource=$kind.storage.avalonhosting.example
+for definition in "$(dirname "$0")"/../config/crd/bases/*.yaml; do
+	# The files are called GROUP_PLURAL.yaml.
+	group_plural=$(basename "$definition" .yaml)
+	kind=${group_plural#*_} group=${group_plural%%_*}
+	resource=$kind.$group
 	# Without the CRD there are no objects. Its own assignment, so that a kubectl that fails ends the script.
 	crd=$($kubectl get crd "$resource" --ignore-not-found -o name)
 	[[ -n $crd ]] || continue

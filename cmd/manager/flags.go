@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log/zap"
 
 	"avalonhosting.example/bucketoperator/internal/controllers"
+	"avalonhosting.example/bucketoperator/internal/operator"
 )
 
 // options are what the flags say.
@@ -63,8 +64,8 @@ func (o *options) flagSet() *flag.FlagSet {
 	o.leader.addFlags(flags)
 	o.metrics.addFlags(flags)
 
-	o.controllers = controllers.Groups
-	flags.Func("controllers", "`names` of the controllers to run, with commas between: "+strings.Join(controllers.Groups, ", ")+" (default all)",
+	o.controllers = operator.Names(controllers.Definitions)
+	flags.Func("controllers", "`names` of the controllers to run, with commas between: "+strings.Join(o.controllers, ", ")+" (default all)",
 		listFlag(&o.controllers))
 	flags.Func("namespaces", "`names` of the namespaces to work in, with commas between (default all)", listFlag(&o.namespaces))
 	flags.IntVar(&o.maxConcurrent, "max-concurrent-reconciles", 8, "how many objects of a kind are worked on at once")

@@ -8,14 +8,8 @@ import (
 	"sync/atomic"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
-	discoveryv1 "k8s.io/api/discovery/v1"
 	"k8s.io/client-go/tools/leaderelection/resourcelock"
 	"k8s.io/utils/clock"
-	"sigs.k8s.io/controller-runtime/pkg/cache"
-	"sigs.k8s.io/controller-runtime/pkg/client"
-
-	storagev1 "avalonhosting.example/bucketoperator/api/storage/v1"
 )
 
 // lease watches over a lease: a leader that cannot renew gives up by itself,
@@ -29,11 +23,14 @@ type lease struct {
 	deadline time.Duration
 	renewed  atomic.Pointer[time.Time] // nil while another, or nobody, holds it
 	// ended is that this process held the lease, and gave it back or saw another
-	// hold it: for good, as a manager that has led does not lead again.
+	// hold it, or that its caches are ahead of the server: for good, as a manager
+	// that has led does not lead again.
 	ended atomic.Bool
 	// released is that this process has begun to give the lease back. It may try
 	// more than once.
 	released atomic.Bool
+	// revision is the greatest of the cluster's data that the lease has told of.
+	revision *revision
 }
 
 // Get reads the lease. When somebody has taken it before its time, say by
@@ -112,7 +109,7 @@ func (l *lease) check(*http.Request) error {
 // readiness is true from when the caches are filled until the process is told
 // to stop.
 type readiness struct {
-	cache    cache.Cache
+	fill     func(context.Context) error
 	filled   atomic.Bool
 	stopping <-chan struct{}
 }
@@ -122,13 +119,8 @@ func (r *readiness) NeedLeaderElection() bool { return false }
 
 // Start waits until the caches are filled.
 func (r *readiness) Start(ctx context.Context) error {
-	for _, kind := range []client.Object{
-		&storagev1.StorageBucket{}, &storagev1.BucketProviderConfig{},
-		&corev1.Secret{}, &corev1.Service{}, &discoveryv1.EndpointSlice{},
-	} {
-		if _, err := r.cache.GetInformer(ctx, kind); err != nil && ctx.Err() == nil {
-			return fmt.Errorf("filling the cache of %T: %w", kind, err)
-		}
+	if err := r.fill(ctx); err != nil && ctx.Err() == nil {
+		return err
 	}
 	r.filled.Store(ctx.Err() == nil) // unless it was told to stop before
 	return nil

@@ -9,7 +9,9 @@ import (
 	"strings"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/uuid"
+	coordinationv1client "k8s.io/client-go/kubernetes/typed/coordination/v1"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/leaderelection"
 	"k8s.io/client-go/tools/leaderelection/resourcelock"
@@ -78,14 +80,26 @@ func (l *leaderOptions) lease(config *rest.Config) (*lease, error) {
 	if err != nil {
 		return nil, fmt.Errorf("naming this process in the lease: %w", err)
 	}
-	// Two processes may share a host's name, so the name alone would not do.
-	events := &lateRecorder{}
-	lock, err := resourcelock.NewFromKubeconfig(resourcelock.LeasesResourceLock, l.namespace, leaseName,
-		resourcelock.ResourceLockConfig{Identity: host + "_" + string(uuid.NewUUID()), EventRecorder: events}, config, l.renewDeadline)
+	// One hung request must not cost the lease.
+	config = rest.AddUserAgent(rest.CopyConfig(config), "leader-election")
+	config.Timeout = max(time.Second, l.renewDeadline/2)
+	client, err := coordinationv1client.NewForConfig(config)
 	if err != nil {
 		return nil, fmt.Errorf("preparing the lease: %w", err)
 	}
-	return &lease{Interface: lock, events: events, clock: clock.RealClock{}, overdue: 2 * l.leaseDuration, deadline: l.renewDeadline}, nil
+	watched := &lease{
+		events: &lateRecorder{}, clock: clock.RealClock{}, overdue: 2 * l.leaseDuration, deadline: l.renewDeadline,
+		revision: newRevision(),
+	}
+	watched.Interface = &resourcelock.LeaseLock{
+		LeaseMeta: metav1.ObjectMeta{Namespace: l.namespace, Name: leaseName},
+		Client:    watchedLeases{LeasesGetter: client, lease: watched},
+		LockConfig: resourcelock.ResourceLockConfig{
+			// Two processes may share a host's name, so the name alone would not do.
+			Identity: host + "_" + string(uuid.NewUUID()), EventRecorder: watched.events,
+		},
+	}
+	return watched, nil
 }
 
 // lateRecorder is the recorder of a lease, which is made before the manager

@@ -5,13 +5,16 @@ import (
 	"fmt"
 
 	"k8s.io/client-go/rest"
+	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	controllerconfig "sigs.k8s.io/controller-runtime/pkg/config"
 	"sigs.k8s.io/controller-runtime/pkg/healthz"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 
 	storagev1 "avalonhosting.example/bucketoperator/api/storage/v1"
 	"avalonhosting.example/bucketoperator/internal/controllers"
+	"avalonhosting.example/bucketoperator/internal/operator"
 	"avalonhosting.example/bucketoperator/internal/provider"
 	"avalonhosting.example/bucketoperator/internal/provider/httpapi"
 )
@@ -51,14 +54,11 @@ func newManager(ctx context.Context, config *rest.Config, o options) (ctrl.Manag
 	if err != nil {
 		return nil, err
 	}
-	if err := addChecks(ctx, mgr, lease); err != nil {
-		return nil, err
-	}
 	providers, err := newProviders(o, lease)
 	if err != nil {
 		return nil, err
 	}
-	return mgr, controllers.SetUp(ctx, mgr, o.namespaces, controllers.Options{
+	fill, err := operator.SetUp(ctx, mgr, controllers.Definitions, o.namespaces, controllers.Options{
 		Groups:                  o.controllers,
 		Providers:               providers,
 		DefaultEndpoint:         o.defaultEndpoint,
@@ -66,6 +66,36 @@ func newManager(ctx context.Context, config *rest.Config, o options) (ctrl.Manag
 		Resync:                  o.resyncInterval,
 		Registry:                metrics.Registry,
 	})
+	if err != nil {
+		return nil, err
+	}
+	if err := addRevision(mgr, lease, o); err != nil {
+		return nil, err
+	}
+	return mgr, addChecks(ctx, mgr, lease, fill)
+}
+
+// addRevision ends the manager should the cluster's data go back in time: the
+// lease tells, or without one, a look now and then.
+func addRevision(mgr ctrl.Manager, lease *lease, o options) error {
+	var watch manager.Runnable
+	if lease != nil {
+		watch = lease.revision
+	} else {
+		first := operator.Named(controllers.Definitions, o.controllers)[0]
+		namespace := ""
+		if len(o.namespaces) > 0 {
+			namespace = o.namespaces[0]
+		}
+		watch = &revisionWatch{
+			revision: newRevision(), live: mgr.GetAPIReader(), clock: clock.RealClock{},
+			kind: first.GroupVersion.WithKind(first.KindNames()[0]), namespace: namespace,
+		}
+	}
+	if err := mgr.Add(watch); err != nil {
+		return fmt.Errorf("adding the watch of the revision: %w", err)
+	}
+	return nil
 }
 
 // newProviders holds one line for each type of provider.
@@ -81,7 +111,7 @@ func newProviders(o options, lease *lease) (provider.Registry, error) {
 }
 
 // addChecks adds /healthz and /readyz, and gives the lease its recorder.
-func addChecks(ctx context.Context, mgr ctrl.Manager, lease *lease) error {
+func addChecks(ctx context.Context, mgr ctrl.Manager, lease *lease, fill func(context.Context) error) error {
 	if lease != nil {
 		lease.events.EventRecorder = mgr.GetEventRecorderFor(leaseName) //nolint:staticcheck // leader election knows the old API only
 		if err := mgr.AddHealthzCheck("lease", lease.check); err != nil {
@@ -90,7 +120,7 @@ func addChecks(ctx context.Context, mgr ctrl.Manager, lease *lease) error {
 	} else if err := mgr.AddHealthzCheck("ping", healthz.Ping); err != nil {
 		return fmt.Errorf("adding the health check: %w", err)
 	}
-	ready := &readiness{cache: mgr.GetCache(), stopping: ctx.Done()}
+	ready := &readiness{fill: fill, stopping: ctx.Done()}
 	if err := mgr.Add(ready); err != nil {
 		return fmt.Errorf("adding the readiness check: %w", err)
 	}

@@ -19,7 +19,8 @@ import (
 	"k8s.io/client-go/rest"
 	ctrl "sigs.k8s.io/controller-runtime"
 
-	storagev1 "avalonhosting.example/bucketoperator/api/storage/v1"
+	"avalonhosting.example/bucketoperator/config"
+	"avalonhosting.example/bucketoperator/internal/controllers"
 )
 
 // leftOut is how many namespaces of --namespaces the operator does not work in.
@@ -27,41 +28,6 @@ var leftOut = prometheus.NewGauge(prometheus.GaugeOpts{
 	Name: "bucketoperator_namespaces_left_out",
 	Help: "How many of the namespaces of --namespaces the operator does not work in, as it had no permission there when it started.",
 })
-
-// need is something that the operator must be allowed to do.
-type need struct {
-	group, resource string
-	subresource     string // such as status; empty means the object itself
-	name            string // of the one object; empty means any
-	verbs           []string
-}
-
-// controllerNeeds are what each group of controllers needs in the namespaces
-// that it works in. They are the rules of config/rbac/role.yaml, for one.
-var controllerNeeds = map[string][]need{
-	"storagebucket": {
-		{group: storagev1.GroupName, resource: "storagebuckets", verbs: []string{"get", "list", "watch", "patch"}},
-		{group: storagev1.GroupName, resource: "storagebuckets", subresource: "status", verbs: []string{"patch"}},
-		{group: storagev1.GroupName, resource: "bucketproviderconfigs", verbs: []string{"get", "list", "watch", "patch"}},
-		{group: storagev1.GroupName, resource: "bucketproviderconfigs", subresource: "status", verbs: []string{"patch"}},
-		{resource: "secrets", verbs: []string{"get", "list", "watch", "create", "update", "patch", "delete"}},
-		{resource: "services", verbs: []string{"get", "list", "watch", "create", "update", "delete"}},
-		{group: "discovery.k8s.io", resource: "endpointslices", verbs: []string{"get", "list", "watch", "create", "update", "delete"}},
-		{group: "events.k8s.io", resource: "events", verbs: []string{"create", "patch"}},
-	},
-}
-
-// leaderNeeds are what leader election needs in the namespace of the lease.
-var leaderNeeds = []need{
-	{group: "coordination.k8s.io", resource: "leases", verbs: []string{"create"}},
-	{group: "coordination.k8s.io", resource: "leases", name: leaseName, verbs: []string{"get", "update"}},
-}
-
-// metricsNeeds are what it takes to ask who a caller of /metrics is.
-var metricsNeeds = []need{
-	{group: "authentication.k8s.io", resource: "tokenreviews", verbs: []string{"create"}},
-	{group: "authorization.k8s.io", resource: "subjectaccessreviews", verbs: []string{"create"}},
-}
 
 const (
 	// questions is how many are asked at a time: there are some 30 for each namespace.
@@ -73,8 +39,8 @@ const (
 )
 
 // checkPermissions fails with all that is not allowed.
-func checkPermissions(ctx context.Context, config *rest.Config, o options) ([]string, error) {
-	client, err := kubernetes.NewForConfig(config)
+func checkPermissions(ctx context.Context, cluster *rest.Config, o options) ([]string, error) {
+	client, err := kubernetes.NewForConfig(cluster)
 	if err != nil {
 		return nil, fmt.Errorf("using the configuration of the cluster: %w", err)
 	}
@@ -90,11 +56,13 @@ func reviewPermissions(ctx context.Context, client kubernetes.Interface, o optio
 	if len(namespaces) == 0 {
 		namespaces = []string{metav1.NamespaceAll}
 	}
+	needs, err := controllerNeeds(config.ManagerRole, controllers.Definitions, o.controllers)
+	if err != nil {
+		return nil, err
+	}
 	review := permissionReview{client: client, patience: patience}
 	for _, namespace := range namespaces {
-		for _, group := range o.controllers {
-			review.add(namespace, controllerNeeds[group], namespace)
-		}
+		review.add(namespace, needs, namespace)
 	}
 	if o.leader.elect {
 		review.add(o.leader.namespace, leaderNeeds, own)

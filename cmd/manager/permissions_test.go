@@ -9,19 +9,60 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/yaml"
 
+	"avalonhosting.example/bucketoperator/config"
 	"avalonhosting.example/bucketoperator/internal/controllers"
+	"avalonhosting.example/bucketoperator/internal/operator"
 )
+
+func TestRulesForKindsOfOtherGroupsAreNotNeeded(t *testing.T) {
+	t.Parallel()
+	const role = `
+kind: ClusterRole
+rules:
+- {apiGroups: [a.example], resources: [as, as/status], verbs: [patch, list, get]}
+- {apiGroups: [b.example], resources: [bs], verbs: [get]}
+- {apiGroups: [""], resources: [secrets], resourceNames: [one, two], verbs: [get]}
+`
+	definitions := []operator.Definition{
+		{Name: "a", GroupVersion: schema.GroupVersion{Group: "a.example"}},
+		{Name: "b", GroupVersion: schema.GroupVersion{Group: "b.example"}},
+	}
+	secrets := []need{
+		{resource: "secrets", name: "one", verbs: []string{"get"}},
+		{resource: "secrets", name: "two", verbs: []string{"get"}},
+	}
+	verbs := []string{"get", "list", "patch"}
+	ofA := []need{{group: "a.example", resource: "as", verbs: verbs}, {group: "a.example", resource: "as", subresource: "status", verbs: verbs}}
+	ofB := []need{{group: "b.example", resource: "bs", verbs: []string{"get"}}}
+	for _, test := range []struct {
+		names []string
+		want  []need
+	}{
+		{[]string{"a"}, slices.Concat(ofA, secrets)},
+		{[]string{"b"}, slices.Concat(ofB, secrets)},
+		{nil, slices.Concat(ofA, ofB, secrets)},
+	} {
+		got, err := controllerNeeds([]byte(role), definitions, test.names)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(test.want, got, cmp.AllowUnexported(need{})); diff != "" {
+			t.Errorf("with --controllers=%v (-want +got):\n%s", test.names, diff)
+		}
+	}
+}
 
 // What preflight asks for and what the manifests give must be the same: a
 // permission that only one of them knows is missed too late, or given for
 // nothing.
 func TestNeedsAreTheRulesOfTheManifests(t *testing.T) {
 	t.Parallel()
-	var all []need
-	for _, group := range controllers.Groups {
-		all = append(all, controllerNeeds[group]...)
+	all, err := controllerNeeds(config.ManagerRole, controllers.Definitions, nil)
+	if err != nil {
+		t.Fatal(err)
 	}
 	for file, needs := range map[string][]need{"role.yaml": all, "metrics_auth_role.yaml": metricsNeeds} {
 		if diff := cmp.Diff(rulesOf(t, file), verbsByResource(needs)); diff != "" {

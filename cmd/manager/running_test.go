@@ -25,6 +25,7 @@ import (
 	crclient "sigs.k8s.io/controller-runtime/pkg/client"
 
 	storagev1 "avalonhosting.example/bucketoperator/api/storage/v1"
+	manifests "avalonhosting.example/bucketoperator/config"
 	"avalonhosting.example/bucketoperator/internal/controllers"
 	"avalonhosting.example/bucketoperator/internal/mockprovider"
 	"avalonhosting.example/bucketoperator/localcluster/testplane"
@@ -201,8 +202,12 @@ func TestRoleInTheNamespaceIsEnoughForAnOperatorOfThatNamespace(t *testing.T) {
 	t.Parallel()
 	client, namespace := clientset(t), testplane.Namespace(t)
 	const user = "narrow-operator"
+	needs, err := controllerNeeds(manifests.ManagerRole, controllers.Definitions, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
 	var rules []rbacv1.PolicyRule
-	for _, n := range append(controllerNeeds["storagebucket"], leaderNeeds...) {
+	for _, n := range append(needs, leaderNeeds...) {
 		rule := rbacv1.PolicyRule{APIGroups: []string{n.group}, Resources: []string{n.resource}, Verbs: n.verbs}
 		if n.subresource != "" {
 			rule.Resources = []string{n.resource + "/" + n.subresource}

@@ -11,8 +11,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/kubernetes/fake"
 	clientgotesting "k8s.io/client-go/testing"
-
-	"avalonhosting.example/bucketoperator/internal/controllers"
 )
 
 // answers is a client whose API server answers permission questions so.
@@ -80,7 +78,7 @@ func TestWhatIsNotDecidedIsAskedAgainAndLeavesOutItsNamespaceAlone(t *testing.T)
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			o := options{namespaces: []string{"a", "b"}, controllers: controllers.Groups}
+			o := options{namespaces: []string{"a", "b"}}
 			served, err := reviewPermissions(t.Context(), answers(test.answer), o, test.patience)
 			if (err != nil) != (test.refusal != "") || err != nil && !strings.Contains(err.Error(), test.refusal) {
 				t.Errorf("the review ended with %v, want %q", err, test.refusal)

@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"avalonhosting.example/bucketoperator/internal/controllers"
+	"avalonhosting.example/bucketoperator/internal/operator"
 	"avalonhosting.example/bucketoperator/internal/provider/guard"
 )
 
@@ -23,9 +24,10 @@ func (o *options) validate() error {
 }
 
 func (o *options) validateNames() error {
+	known := operator.Names(controllers.Definitions)
 	for _, name := range o.controllers {
-		if !slices.Contains(controllers.Groups, name) {
-			return fmt.Errorf("--controllers: there is no controller %q; known are %s", name, strings.Join(controllers.Groups, ", "))
+		if !slices.Contains(known, name) {
+			return fmt.Errorf("--controllers: there is no controller %q; known are %s", name, strings.Join(known, ", "))
 		}
 	}
 	for _, name := range o.namespaces {

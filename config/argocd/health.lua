@@ -1,4 +1,4 @@
--- The health of a StorageBucket or BucketProviderConfig, for Argo CD.
+-- The health of an object of any of the operator's kinds, for Argo CD.
 -- It says the same as kstatus does: see docs/gitops.md.
 local status = obj.status or {}
 local conditions = {}

@@ -93,6 +93,10 @@ type BucketProviderConfigStatus struct {
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
 }
 
+// A BucketProviderConfig says where a Secret of the namespace is sent. That is
+// for the namespace's admins to choose, not for everybody who may edit in it.
+// +kubebuilder:metadata:annotations="avalonhosting.example/edited-by=admin"
+
 // BucketProviderConfig is how a provider of buckets is reached: its protocol,
 // its address, its credentials and its limits. StorageBuckets of the same
 // namespace use it by name.

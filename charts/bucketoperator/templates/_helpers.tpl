@@ -41,6 +41,15 @@ app.kubernetes.io/component: controller-manager
 {{- end -}}
 {{- end -}}
 
+{{/* All kinds, as `kubectl get` takes them. */}}
+{{- define "bucketoperator.resources" -}}
+{{- $names := list -}}
+{{- range $file, $_ := .Files.Glob "files/crds/*.yaml" -}}
+{{- $names = append $names ($.Files.Get $file | fromYaml).metadata.name -}}
+{{- end -}}
+{{- join "," $names -}}
+{{- end -}}
+
 {{- define "bucketoperator.account" -}}
 - kind: ServiceAccount
   name: {{ include "bucketoperator.manager" . }}

@@ -140,13 +140,25 @@ func (r *run) noteKept(secret string, users []storagev1.StorageBucket) {
 	}
 }
 
+// patchFinalizers changes the finalizers of a Secret, of which the caches hold
+// some only: the patch is made from what the API server has.
 func (r *run) patchFinalizers(ctx context.Context, secret *metav1.PartialObjectMetadata, change func(client.Object, string) bool) error {
-	base := secret.DeepCopy()
-	if !change(secret, storagev1.ConfigFinalizer) {
+	live := outside.NewSecretMetadata()
+	err := r.Access.Live.Get(ctx, client.ObjectKeyFromObject(secret), live)
+	switch {
+	case apierrors.IsNotFound(err):
+		return engine.ErrStale
+	case err != nil:
+		return fmt.Errorf("reading the metadata of Secret %s: %w", secret.Name, child.Stable(err))
+	case live.UID != secret.UID, live.ResourceVersion != secret.ResourceVersion:
+		return engine.ErrStale // what was decided on is not so any more
+	}
+	base := live.DeepCopy()
+	if !change(live, storagev1.ConfigFinalizer) {
 		return nil
 	}
 	patch := client.MergeFromWithOptions(base, client.MergeFromWithOptimisticLock{})
-	err := r.Client.Patch(ctx, secret, patch, client.FieldOwner(engine.FieldManager))
+	err = r.Client.Patch(ctx, live, patch, client.FieldOwner(engine.FieldManager))
 	switch {
 	case apierrors.IsConflict(err), apierrors.IsNotFound(err):
 		return engine.ErrStale

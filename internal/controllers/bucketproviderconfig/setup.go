@@ -2,13 +2,12 @@ package bucketproviderconfig
 
 import (
 	"context"
+	"fmt"
 	"slices"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
-	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 	"sigs.k8s.io/controller-runtime/pkg/event"
@@ -16,12 +15,12 @@ import (
 	logf "sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
-	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	storagev1 "avalonhosting.example/bucketoperator/api/storage/v1"
 	"avalonhosting.example/bucketoperator/internal/controllers/index"
 	"avalonhosting.example/bucketoperator/internal/controllers/outside"
 	"avalonhosting.example/bucketoperator/internal/engine"
+	"avalonhosting.example/bucketoperator/internal/operator"
 )
 
 // +kubebuilder:rbac:groups=storage.avalonhosting.example,resources=bucketproviderconfigs,verbs=get;list;watch;patch
@@ -36,15 +35,18 @@ func NewReconciler(kind *Kind, options engine.Options) *engine.Reconciler[*stora
 	return engine.NewReconciler(kind, Traits, options)
 }
 
-// SetUp adds the controller to the manager. metadata is a cache of the
-// metadata of all Secrets.
-func SetUp(mgr ctrl.Manager, kind *Kind, metadata cache.Cache, engineOptions engine.Options, options engine.ControllerOptions) error {
-	controller := ctrl.NewControllerManagedBy(mgr).
+// SetUp adds the controller to the manager.
+func SetUp(s *operator.Setup, kind *Kind) error {
+	secrets, err := s.WatchMetadata(outside.NewSecretMetadata(), kind.configsOfSecret)
+	if err != nil {
+		return fmt.Errorf("watching Secrets: %w", err)
+	}
+	controller := ctrl.NewControllerManagedBy(s.Manager).
 		Named("bucketproviderconfig").
 		For(&storagev1.BucketProviderConfig{}, builder.WithPredicates(engine.Changed(Traits))).
 		Watches(&storagev1.StorageBucket{}, handler.EnqueueRequestsFromMapFunc(configsOfBucket), builder.WithPredicates(freed())).
-		WatchesRawSource(source.Kind(metadata, outside.NewSecretMetadata(), handler.TypedEnqueueRequestsFromMapFunc(kind.configsOfSecret)))
-	return NewReconciler(kind, engineOptions).Complete(mgr, controller, options)
+		WatchesRawSource(secrets)
+	return NewReconciler(kind, s.Engine).Complete(s.Manager, controller, s.Controller())
 }
 
 // configsOfBucket are the configurations that a bucket used.
@@ -59,8 +61,8 @@ func configsOfBucket(_ context.Context, bucket client.Object) []reconcile.Reques
 // configsOfSecret are the configurations that name a Secret. One that is kept
 // and that none names gets a pass over a configuration of its own name, which
 // finds that it is to be released.
-func (k *Kind) configsOfSecret(ctx context.Context, secret *metav1.PartialObjectMetadata) []reconcile.Request {
-	configs, err := index.ConfigsOf(ctx, k.Client, secret.Namespace, secret.Name)
+func (k *Kind) configsOfSecret(ctx context.Context, secret client.Object) []reconcile.Request {
+	configs, err := index.ConfigsOf(ctx, k.Client, secret.GetNamespace(), secret.GetName())
 	if err != nil {
 		logf.FromContext(ctx).Error(err, "Passing on a change of a Secret")
 	}

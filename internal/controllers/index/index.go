@@ -14,6 +14,7 @@ import (
 
 	storagev1 "avalonhosting.example/bucketoperator/api/storage/v1"
 	"avalonhosting.example/bucketoperator/internal/controllers/outside"
+	"avalonhosting.example/bucketoperator/internal/operator"
 )
 
 const (
@@ -23,33 +24,23 @@ const (
 	secretsHeld     = "held"
 )
 
-// Register adds the indexes to the caches: objects holds StorageBuckets and
-// BucketProviderConfigs, metadata the metadata of Secrets.
-func Register(ctx context.Context, objects, metadata client.FieldIndexer) error {
-	if err := objects.IndexField(ctx, &storagev1.StorageBucket{}, bucketsByConfig, func(o client.Object) []string {
+// Indexes are those of the group.
+var Indexes = []operator.Index{
+	{Object: &storagev1.StorageBucket{}, Field: bucketsByConfig, Values: func(o client.Object) []string {
 		return ConfigsServing(o.(*storagev1.StorageBucket))
-	}); err != nil {
-		return fmt.Errorf("indexing StorageBuckets by configuration: %w", err)
-	}
-	if err := objects.IndexField(ctx, &storagev1.StorageBucket{}, bucketsByID, func(o client.Object) []string {
+	}},
+	{Object: &storagev1.StorageBucket{}, Field: bucketsByID, Values: func(o client.Object) []string {
 		return idAt(o.(*storagev1.StorageBucket))
-	}); err != nil {
-		return fmt.Errorf("indexing StorageBuckets by id: %w", err)
-	}
-	if err := objects.IndexField(ctx, &storagev1.BucketProviderConfig{}, configsBySecret, func(o client.Object) []string {
+	}},
+	{Object: &storagev1.BucketProviderConfig{}, Field: configsBySecret, Values: func(o client.Object) []string {
 		return []string{o.(*storagev1.BucketProviderConfig).Spec.SecretRef.Name}
-	}); err != nil {
-		return fmt.Errorf("indexing BucketProviderConfigs by Secret: %w", err)
-	}
-	if err := metadata.IndexField(ctx, outside.NewSecretMetadata(), secretsHeld, func(o client.Object) []string {
+	}},
+	{Object: outside.NewSecretMetadata(), Field: secretsHeld, Values: func(o client.Object) []string {
 		if controllerutil.ContainsFinalizer(o, storagev1.ConfigFinalizer) {
 			return []string{"true"}
 		}
 		return nil
-	}); err != nil {
-		return fmt.Errorf("indexing Secrets by finalizer: %w", err)
-	}
-	return nil
+	}},
 }
 
 // ConfigsServing are the names of the configurations that serve a bucket, or

@@ -201,10 +201,3 @@ func SecretNotFound(config *storagev1.BucketProviderConfig) string {
 	return fmt.Sprintf("there is no Secret %s, which spec.secretRef.name of BucketProviderConfig %s names: create it in this namespace",
 		config.Spec.SecretRef.Name, config.Name)
 }
-
-// NewServiceMetadata is empty metadata of a Service.
-func NewServiceMetadata() *metav1.PartialObjectMetadata {
-	m := &metav1.PartialObjectMetadata{}
-	m.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Service"))
-	return m
-}

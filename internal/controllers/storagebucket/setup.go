@@ -2,6 +2,8 @@ package storagebucket
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"slices"
 	"strings"
 
@@ -12,7 +14,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
-	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 	"sigs.k8s.io/controller-runtime/pkg/event"
@@ -20,13 +21,13 @@ import (
 	logf "sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
-	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	storagev1 "avalonhosting.example/bucketoperator/api/storage/v1"
 	"avalonhosting.example/bucketoperator/internal/controllers/index"
 	"avalonhosting.example/bucketoperator/internal/controllers/outside"
 	"avalonhosting.example/bucketoperator/internal/engine"
 	"avalonhosting.example/bucketoperator/internal/engine/child"
+	"avalonhosting.example/bucketoperator/internal/operator"
 )
 
 // +kubebuilder:rbac:groups=storage.avalonhosting.example,resources=storagebuckets,verbs=get;list;watch;patch
@@ -47,11 +48,15 @@ func NewReconciler(kind *Kind, options engine.Options) *engine.Reconciler[*stora
 	return engine.NewReconciler(kind, Traits, options)
 }
 
-// SetUp adds the controller to the manager. metadata is a cache of the
-// metadata of all Secrets and Services.
-func SetUp(mgr ctrl.Manager, kind *Kind, metadata cache.Cache, engineOptions engine.Options, options engine.ControllerOptions) error {
+// SetUp adds the controller to the manager.
+func SetUp(s *operator.Setup, kind *Kind) error {
+	users, usersErr := s.WatchMetadata(outside.NewSecretMetadata(), kind.usersOfSecret, secretChanged())
+	freed, freedErr := s.WatchMetadata(outside.NewSecretMetadata(), kind.bucketOfSecret, nameFreed())
+	if err := errors.Join(usersErr, freedErr); err != nil {
+		return fmt.Errorf("watching Secrets: %w", err)
+	}
 	watched := func() builder.Predicates { return builder.WithPredicates(child.Harmed()) }
-	controller := ctrl.NewControllerManagedBy(mgr).
+	controller := ctrl.NewControllerManagedBy(s.Manager).
 		Named("storagebucket").
 		For(&storagev1.StorageBucket{}, builder.WithPredicates(engine.Changed(Traits))).
 		Owns(&corev1.Secret{}, watched()).
@@ -59,13 +64,9 @@ func SetUp(mgr ctrl.Manager, kind *Kind, metadata cache.Cache, engineOptions eng
 		Owns(&discoveryv1.EndpointSlice{}, watched()).
 		Watches(&storagev1.BucketProviderConfig{}, handler.EnqueueRequestsFromMapFunc(kind.usersOfConfig), builder.WithPredicates(configChanged())).
 		Watches(&storagev1.BucketProviderConfig{}, handler.EnqueueRequestsFromMapFunc(kind.unserved), builder.WithPredicates(choiceChanged())).
-		WatchesRawSource(source.Kind(metadata, outside.NewSecretMetadata(),
-			handler.TypedEnqueueRequestsFromMapFunc(kind.usersOfSecret), secretChanged())).
-		WatchesRawSource(source.Kind(metadata, outside.NewSecretMetadata(),
-			handler.TypedEnqueueRequestsFromMapFunc(kind.bucketOfSecret), nameFreed())).
-		WatchesRawSource(source.Kind(metadata, outside.NewServiceMetadata(),
-			handler.TypedEnqueueRequestsFromMapFunc(kind.bucketOfService), nameFreed()))
-	return NewReconciler(kind, engineOptions).Complete(mgr, controller, options)
+		WatchesRawSource(users).
+		WatchesRawSource(freed)
+	return NewReconciler(kind, s.Engine).Complete(s.Manager, controller, s.CallingController())
 }
 
 // usersOfConfig are the buckets that a configuration serves.
@@ -97,8 +98,8 @@ func (k *Kind) unserved(ctx context.Context, config client.Object) []reconcile.R
 }
 
 // usersOfSecret are the buckets of the configurations that name a Secret.
-func (k *Kind) usersOfSecret(ctx context.Context, secret *metav1.PartialObjectMetadata) []reconcile.Request {
-	configs, err := index.ConfigsOf(ctx, k.Client, secret.Namespace, secret.Name)
+func (k *Kind) usersOfSecret(ctx context.Context, secret client.Object) []reconcile.Request {
+	configs, err := index.ConfigsOf(ctx, k.Client, secret.GetNamespace(), secret.GetName())
 	if err != nil {
 		logf.FromContext(ctx).Error(err, "Passing on a change of a Secret")
 	}
@@ -110,24 +111,16 @@ func (k *Kind) usersOfSecret(ctx context.Context, secret *metav1.PartialObjectMe
 }
 
 // bucketOfSecret is the bucket whose own Secret has, or could have, this name.
-func (k *Kind) bucketOfSecret(ctx context.Context, secret *metav1.PartialObjectMetadata) []reconcile.Request {
-	name, ok := strings.CutSuffix(secret.Name, accessSecretSuffix)
+func (k *Kind) bucketOfSecret(ctx context.Context, secret client.Object) []reconcile.Request {
+	name, ok := strings.CutSuffix(secret.GetName(), accessSecretSuffix)
 	if !ok {
 		return nil
 	}
-	return k.bucketNamed(ctx, types.NamespacedName{Namespace: secret.Namespace, Name: name})
-}
-
-// bucketOfService is the bucket whose own Service has, or could have, this name.
-func (k *Kind) bucketOfService(ctx context.Context, service *metav1.PartialObjectMetadata) []reconcile.Request {
-	return k.bucketNamed(ctx, types.NamespacedName{Namespace: service.Namespace, Name: service.Name})
-}
-
-func (k *Kind) bucketNamed(ctx context.Context, name types.NamespacedName) []reconcile.Request {
-	if err := k.Client.Get(ctx, name, &storagev1.StorageBucket{}); err != nil {
+	bucket := types.NamespacedName{Namespace: secret.GetNamespace(), Name: name}
+	if err := k.Client.Get(ctx, bucket, &storagev1.StorageBucket{}); err != nil {
 		return nil
 	}
-	return []reconcile.Request{{NamespacedName: name}}
+	return []reconcile.Request{{NamespacedName: bucket}}
 }
 
 // configChanged lets through what changes how a configuration's buckets are
@@ -151,20 +144,18 @@ func choiceChanged() predicate.Predicate {
 
 // secretChanged lets through every change of a Secret: its metadata does not
 // tell what kind of change it was.
-func secretChanged() predicate.TypedPredicate[*metav1.PartialObjectMetadata] {
-	return predicate.TypedFuncs[*metav1.PartialObjectMetadata]{
-		UpdateFunc: func(e event.TypedUpdateEvent[*metav1.PartialObjectMetadata]) bool {
-			return e.ObjectOld.ResourceVersion != e.ObjectNew.ResourceVersion
-		},
-	}
+func secretChanged() predicate.Predicate {
+	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
+		return e.ObjectOld.GetResourceVersion() != e.ObjectNew.GetResourceVersion()
+	}}
 }
 
 // nameFreed lets through that an object is gone or has another owner, so that
 // its name may be free for a bucket's own object.
-func nameFreed() predicate.TypedPredicate[*metav1.PartialObjectMetadata] {
-	return predicate.TypedFuncs[*metav1.PartialObjectMetadata]{
-		CreateFunc: func(event.TypedCreateEvent[*metav1.PartialObjectMetadata]) bool { return false },
-		UpdateFunc: func(e event.TypedUpdateEvent[*metav1.PartialObjectMetadata]) bool {
+func nameFreed() predicate.Predicate {
+	return predicate.Funcs{
+		CreateFunc: func(event.CreateEvent) bool { return false },
+		UpdateFunc: func(e event.UpdateEvent) bool {
 			before, after := metav1.GetControllerOf(e.ObjectOld), metav1.GetControllerOf(e.ObjectNew)
 			switch {
 			case before == nil || after == nil:

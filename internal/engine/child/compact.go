@@ -16,6 +16,8 @@ import (
 const (
 	maxData   = 32 // keys of a Secret
 	maxListed = 4  // ports, endpoints and the like
+
+	maxFinalizers = 16
 )
 
 // Compact is a transform for caches of children: it drops what nobody reads,
@@ -28,7 +30,7 @@ func Compact(in any) (any, error) {
 		return in, nil
 	}
 	engine.CompactMetadata(object, InheritedAnnotation)
-	object.SetFinalizers(first(object.GetFinalizers()))
+	object.SetFinalizers(firstOf(object.GetFinalizers(), maxFinalizers))
 	switch o := object.(type) {
 	case *corev1.Secret:
 		compactData(o)
