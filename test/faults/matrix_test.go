@@ -1,6 +1,7 @@
 package faults
 
 import (
+	"context"
 	"encoding/json"
 	"flag"
 	"fmt"
@@ -24,14 +25,25 @@ var (
 	runPlan      = flag.String("faults.plan", "", "run only the plans whose whole name this regular expression, or text, matches")
 	references   = flag.String("faults.references", "", "take the references from this file")
 	share        = flag.Int("faults.share", 20, "run one of this many plans")
-	seed         = flag.Uint("faults.seed", uint(time.Now().Unix()/(24*3600)), "which share to run; by default the day decides")
+	seed         = flag.Uint("faults.seed", 0, "which share to run; by default it follows from the commit that is checked out")
 	patienceFlag = flag.Duration("faults.patience", patience, "how long a state may take to come")
 	parallel     = flag.Int("faults.parallel", 8, "how many runs are under way at a time")
 )
 
+// again is the command that chooses the same plans and mutants.
+var again string
+
 func TestMain(m *testing.M) {
 	flag.Parse()
 	patience = *patienceFlag
+	seedFrom := "as asked for"
+	if *seed == 0 {
+		*seed, seedFrom = seedOfCommit(context.Background())
+	}
+	again = fmt.Sprintf("go test ./test/faults -faults.seed=%d -faults.share=%d", *seed, *share)
+	if flag.Lookup("test.list").Value.String() == "" {
+		fmt.Fprintf(os.Stderr, "faults: %s; the same again: %s\n", seedFrom, again)
+	}
 	if err := flag.Set("test.parallel", fmt.Sprint(*parallel)); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(2)
@@ -43,7 +55,7 @@ func TestMain(m *testing.M) {
 func TestMatrix(t *testing.T) {
 	spaces := &places{t: t}
 	tally := &tally{total: map[string]int{}, run: map[string]int{}}
-	t.Logf("-faults.seed=%d -faults.share=%d", *seed, *share)
+	t.Logf("the same plans again: %s", again)
 	t.Cleanup(func() { tally.print(t) })
 	if *runAll {
 		t.Cleanup(tally.tellProgress(os.Stderr))
@@ -150,7 +162,7 @@ func makeReference(t *testing.T, spaces *places, s Scenario) *Reference {
 	return references[0]
 }
 
-// core are plans that run every day: one of each way to lose or double a bucket.
+// core are plans that always run: one of each way to lose or double a bucket.
 var core = regexp.MustCompile(`^(.*/none|life/(crash-after|lost|zombie-recreate)/provider_POST_buckets#1.*|life/crash-(before|after)/provider_DELETE.*|life/crash-(before|after)/PATCH_storagebuckets/photos#1.*)$`)
 
 func isChosen(plan Plan) bool {

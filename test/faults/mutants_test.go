@@ -73,7 +73,7 @@ func TestMutantsAreKilled(t *testing.T) {
 	}
 }
 
-// mutantShares is how many days it takes for all mutants to have their turn.
+// mutantShares is how many shares the table has. The seed says which one runs.
 const mutantShares = 3
 
 func chosenMutants() []mutant {
