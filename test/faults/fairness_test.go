@@ -12,7 +12,7 @@ import (
 
 	storagev1 "avalonhosting.example/bucketoperator/api/storage/v1"
 	"avalonhosting.example/bucketoperator/internal/mockprovider"
-	"avalonhosting.example/bucketoperator/internal/operatortest"
+	"avalonhosting.example/bucketoperator/internal/testkit"
 )
 
 // TestOnePoisonedBucketKeepsNoOtherWaiting is oracle 15, judged by counts: while
@@ -21,14 +21,14 @@ import (
 func TestOnePoisonedBucketKeepsNoOtherWaiting(t *testing.T) {
 	t.Parallel()
 	const healthy = 50
-	w := operatortest.NewWorld(t, mockprovider.Options{})
+	w := testkit.NewWorld(t, mockprovider.Options{})
 	poisoned := bucketNamed("poisoned")
 	w.Create(t, poisoned)
 	hanging := w.Provider.Faults().Add(mockprovider.Rule{
 		Operation: mockprovider.Create, Key: string(poisoned.UID), Fault: mockprovider.Fault{Hang: true},
 	})
-	w.Start(t, operatortest.Settings{DefaultEndpoint: w.URL, CallTimeout: 5 * time.Second})
-	operatortest.Eventually(t, func(context.Context) string {
+	w.Start(t, testkit.Settings{DefaultEndpoint: w.URL, CallTimeout: 5 * time.Second})
+	testkit.Eventually(t, func(context.Context) string {
 		if hanging.Hits() == 0 {
 			return "the provider does not hang yet"
 		}
@@ -50,7 +50,7 @@ func TestOnePoisonedBucketKeepsNoOtherWaiting(t *testing.T) {
 		}
 		return others
 	}
-	operatortest.Eventually(t, func(ctx context.Context) string {
+	testkit.Eventually(t, func(ctx context.Context) string {
 		ready := 0
 		for _, bucket := range others(ctx) {
 			if meta.IsStatusConditionTrue(bucket.Status.Conditions, "Ready") {
@@ -67,7 +67,7 @@ func TestOnePoisonedBucketKeepsNoOtherWaiting(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	operatortest.Eventually(t, func(ctx context.Context) string {
+	testkit.Eventually(t, func(ctx context.Context) string {
 		if n := len(others(ctx)); n > 0 {
 			return fmt.Sprintf("%d of %d are still there", n, healthy)
 		}

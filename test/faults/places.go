@@ -6,7 +6,7 @@ import (
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"avalonhosting.example/bucketoperator/internal/operatortest"
+	"avalonhosting.example/bucketoperator/internal/testkit"
 	"avalonhosting.example/bucketoperator/localcluster/testplane"
 )
 
@@ -44,6 +44,6 @@ var shared struct {
 
 // sharedClient is one client for all runs: making one costs a discovery.
 func sharedClient(t testing.TB) client.WithWatch {
-	shared.once.Do(func() { shared.client = operatortest.NewClient(t) })
+	shared.once.Do(func() { shared.client = testkit.NewClient(t) })
 	return shared.client
 }

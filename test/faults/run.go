@@ -17,7 +17,7 @@ import (
 	storagev1 "avalonhosting.example/bucketoperator/api/storage/v1"
 	"avalonhosting.example/bucketoperator/internal/controllers"
 	"avalonhosting.example/bucketoperator/internal/mockprovider"
-	"avalonhosting.example/bucketoperator/internal/operatortest"
+	"avalonhosting.example/bucketoperator/internal/testkit"
 	"avalonhosting.example/bucketoperator/localcluster/testplane"
 )
 
@@ -40,14 +40,14 @@ type run struct {
 	plan      Plan
 	scenario  Scenario
 	reference *Reference // nil while it is being made
-	world     *operatortest.World
+	world     *testkit.World
 	gate      *Gate
 	recorder  *recorder
 	log       *logBook
 	violation violations
 
 	life     *incarnation
-	operator *operatortest.Operator
+	operator *testkit.Operator
 	resync   time.Duration
 
 	mu        sync.Mutex
@@ -74,7 +74,7 @@ func execute(t testing.TB, namespace string, s Scenario, plan Plan, reference *R
 	defer server.Close()
 	r := &run{
 		t: t, plan: plan, scenario: s, reference: reference, gate: newGate(plan), log: &logBook{},
-		world:     &operatortest.World{Namespace: namespace, Client: sharedClient(t), Provider: mock, URL: server.URL},
+		world:     &testkit.World{Namespace: namespace, Client: sharedClient(t), Provider: mock, URL: server.URL},
 		lostByAct: map[string]bool{}, memo: map[string]string{}, allowance: map[string]int{}, frames: map[string][]int{},
 	}
 	if r.recorder, err = record(t.Context(), r.world.Client, namespace, r.checkReady); err != nil {
@@ -101,7 +101,7 @@ func (r *run) start() {
 	r.life = r.gate.begin(r.informers())
 	config := testplane.Config()
 	config.ContentType = runtime.ContentTypeJSON // so that the harness can read all of it
-	settings := operatortest.Settings{
+	settings := testkit.Settings{
 		Client: config, WrapAPI: r.life.api, WrapProvider: r.life.provider, Log: r.log.logger(r.plan.faultless()),
 		Backoff: controllers.Bounds{Min: 10 * time.Millisecond, Max: 200 * time.Millisecond},
 		Poll:    controllers.Bounds{Min: 20 * time.Millisecond, Max: 500 * time.Millisecond},
