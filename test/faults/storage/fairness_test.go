@@ -1,4 +1,4 @@
-package faults
+package storage_test
 
 import (
 	"context"
@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	storagev1 "avalonhosting.example/bucketoperator/api/storage/v1"
@@ -22,7 +21,7 @@ func TestOnePoisonedBucketKeepsNoOtherWaiting(t *testing.T) {
 	t.Parallel()
 	const healthy = 50
 	w := testkit.NewWorld(t, mockprovider.Options{})
-	poisoned := bucketNamed("poisoned")
+	poisoned := testkit.Bucket("poisoned")
 	w.Create(t, poisoned)
 	hanging := w.Provider.Faults().Add(mockprovider.Rule{
 		Operation: mockprovider.Create, Key: string(poisoned.UID), Fault: mockprovider.Fault{Hang: true},
@@ -35,7 +34,7 @@ func TestOnePoisonedBucketKeepsNoOtherWaiting(t *testing.T) {
 		return ""
 	})
 	for i := range healthy {
-		w.Create(t, bucketNamed(fmt.Sprintf("healthy-%d", i)))
+		w.Create(t, testkit.Bucket(fmt.Sprintf("healthy-%d", i)))
 	}
 	others := func(ctx context.Context) []storagev1.StorageBucket {
 		list := &storagev1.StorageBucketList{}
@@ -75,12 +74,5 @@ func TestOnePoisonedBucketKeepsNoOtherWaiting(t *testing.T) {
 	})
 	if bucket := w.Bucket(t, poisoned.Name); meta.IsStatusConditionTrue(bucket.Status.Conditions, "Ready") {
 		t.Error("the poisoned bucket is ready: it has kept nobody waiting")
-	}
-}
-
-func bucketNamed(name string) *storagev1.StorageBucket {
-	return &storagev1.StorageBucket{
-		ObjectMeta: metav1.ObjectMeta{Name: name},
-		Spec:       storagev1.StorageBucketSpec{Region: goodRegion, SizeGB: 1},
 	}
 }

@@ -1,4 +1,4 @@
-package faults
+package storage_test
 
 import (
 	"context"
@@ -16,7 +16,7 @@ func TestAStoppedOperatorLeavesNoGoroutine(t *testing.T) {
 	w := testkit.NewWorld(t, mockprovider.Options{})
 	ignored := goleak.IgnoreCurrent()
 	o := w.Start(t, testkit.Settings{DefaultEndpoint: w.URL})
-	w.Create(t, bucketNamed("kept"))
+	w.Create(t, testkit.Bucket("kept"))
 	testkit.Eventually(t, func(context.Context) string {
 		if bucket := w.Bucket(t, "kept"); bucket.Status.ID == "" {
 			return "no bucket yet"
