@@ -69,6 +69,8 @@ type Resource struct {
 	Reconciled bool
 	// List makes an empty list.
 	List func() client.ObjectList
+	// Labels are those of the objects that matter; none means all.
+	Labels map[string]string
 }
 
 // Object names an object.
@@ -180,13 +182,4 @@ func (a *Adapter) interlude(name While) Interlude {
 		}
 	}
 	return Interlude{Do: func(*Execution) {}}
-}
-
-// lists are empty lists of all resources that are followed.
-func (a *Adapter) lists() map[string]client.ObjectList {
-	lists := map[string]client.ObjectList{}
-	for _, resource := range a.Resources {
-		lists[resource.Name] = resource.List()
-	}
-	return lists
 }

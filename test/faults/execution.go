@@ -70,7 +70,7 @@ func execute(t testing.TB, namespace string, a *Adapter, s Scenario, plan Plan, 
 	r.Outside = a.Open(r)
 	defer r.Outside.Close()
 	var err error
-	if r.recorder, err = record(t.Context(), r.Client, r.Namespace, a.lists, r.checkReady); err != nil {
+	if r.recorder, err = record(t.Context(), r.Client, r.Namespace, a.Resources, r.checkReady); err != nil {
 		t.Fatal(err)
 	}
 	defer r.recorder.stop()

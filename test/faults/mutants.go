@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
@@ -50,35 +51,43 @@ type edit struct {
 // mutantsFile is where a package lists the bugs that are planted into it.
 var mutantsFile = filepath.Join("testdata", "mutants.yaml")
 
-// collectMutants reads the tables of all packages of the product.
+// collectMutants reads the tables of all packages of the product, and of those
+// that the tests run as if they were the product.
 func collectMutants(t *testing.T, root string) []mutant {
 	t.Helper()
 	var all []mutant
-	err := filepath.WalkDir(filepath.Join(root, "internal"), func(path string, _ fs.DirEntry, err error) error {
-		if err != nil || !strings.HasSuffix(path, mutantsFile) {
+	for _, folder := range []string{"internal", "test"} {
+		err := filepath.WalkDir(filepath.Join(root, folder), func(path string, _ fs.DirEntry, err error) error {
+			if err != nil || !strings.HasSuffix(path, mutantsFile) {
+				return err
+			}
+			listed, err := readMutants(path)
+			all = append(all, listed...)
 			return err
-		}
-		content, err := os.ReadFile(path)
+		})
 		if err != nil {
-			return err
+			t.Fatalf("collecting the mutants: %v", err)
 		}
-		var listed []mutant
-		if err := yaml.UnmarshalStrict(content, &listed); err != nil {
-			return fmt.Errorf("%s: %w", path, err)
-		}
-		for _, m := range listed {
-			m.table = path
-			all = append(all, m)
-		}
-		return nil
-	})
-	if err != nil {
-		t.Fatalf("collecting the mutants: %v", err)
 	}
 	if len(all) == 0 {
 		t.Fatalf("there is no %s below %s", mutantsFile, root)
 	}
 	return all
+}
+
+func readMutants(path string) ([]mutant, error) {
+	content, err := os.ReadFile(path)
+	if err != nil {
+		return nil, err
+	}
+	var listed []mutant
+	if err := yaml.UnmarshalStrict(content, &listed); err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	for i := range listed {
+		listed[i].table = path
+	}
+	return listed, nil
 }
 
 // KillMutants plants bugs into the product, each on its own, and fails for every
@@ -99,13 +108,13 @@ func KillMutants(t *testing.T, test string, adapters ...*Adapter) {
 	chosen := shareOf(all)
 	kubeconfig := writeKubeconfig(t)
 	references := writeReferences(t, chosen, adapters)
-	against := func(name string, plans []string) (output string, failed bool) {
+	against := func(name string, patience time.Duration, plans []string) (output string, failed bool) {
 		patterns := make([]string, len(plans))
 		for i, plan := range plans {
 			patterns[i] = regexp.QuoteMeta(plan)
 		}
 		command := exec.CommandContext(t.Context(), program, "-test.run=^"+test+"$", "-test.timeout=5m",
-			"-faults.references="+references, "-faults.plan="+strings.Join(patterns, "|"), "-faults.patience=8s")
+			"-faults.references="+references, "-faults.plan="+strings.Join(patterns, "|"), "-faults.patience="+patience.String())
 		command.Env = append(os.Environ(), mutantEnv+"="+name, localcluster.TestKubeconfigEnv+"="+kubeconfig)
 		out, err := command.CombinedOutput()
 		return string(out), err != nil
@@ -117,14 +126,14 @@ func KillMutants(t *testing.T, test string, adapters ...*Adapter) {
 			plans = append(plans, m.Plans...)
 		}
 		slices.Sort(plans)
-		if output, failed := against("none", slices.Compact(plans)); failed {
+		if output, failed := against("none", *patienceFlag, slices.Compact(plans)); failed {
 			t.Errorf("it fails:\n%s", output)
 		}
 	})
 	for _, m := range chosen {
 		t.Run(m.Name, func(t *testing.T) {
 			t.Parallel()
-			output, failed := against(m.Name, m.Plans)
+			output, failed := against(m.Name, mutantPatience, m.Plans)
 			killers := killersIn(output)
 			switch {
 			case len(killers) > 0:
@@ -137,6 +146,10 @@ func KillMutants(t *testing.T, test string, adapters ...*Adapter) {
 		})
 	}
 }
+
+// mutantPatience is how long a state may take to come with a mutant: many do not
+// let it come, and to take a slow machine for a mutant's death would hide little.
+const mutantPatience = 8 * time.Second
 
 // mutantShares is how many shares the table has. The seed says which one runs.
 const mutantShares = 3

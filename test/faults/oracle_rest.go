@@ -77,9 +77,9 @@ func (r *Execution) checkRest(act Act) {
 // versions are the resourceVersions of all objects.
 func (r *Execution) versions() map[string]string {
 	versions := map[string]string{}
-	for kind := range r.adapter.lists() {
-		for name, object := range r.recorder.all(kind) {
-			versions[kind+"/"+name] = object.GetResourceVersion()
+	for _, resource := range r.adapter.Resources {
+		for name, object := range r.recorder.all(resource.Name) {
+			versions[resource.Name+"/"+name] = object.GetResourceVersion()
 		}
 	}
 	return versions

@@ -19,9 +19,9 @@ const secrets = "secrets"
 func (r *Execution) snapshot() string {
 	mask := r.masks()
 	var parts []string
-	for resource := range r.adapter.lists() {
-		for _, object := range r.recorder.all(resource) {
-			parts = append(parts, resource+" "+mask.Replace(plain(r, resource, object)))
+	for _, resource := range r.adapter.Resources {
+		for _, object := range r.recorder.all(resource.Name) {
+			parts = append(parts, resource.Name+" "+mask.Replace(plain(r, resource.Name, object)))
 		}
 	}
 	for _, item := range r.Outside.Inventory() {
@@ -157,9 +157,9 @@ func nothingLeft(r *Execution) []string {
 	for _, item := range r.Outside.Inventory() {
 		found = append(found, item.ID+" is still there outside")
 	}
-	for resource := range r.adapter.lists() {
-		for name := range r.recorder.all(resource) {
-			found = append(found, resource+"/"+name+" is still there")
+	for _, resource := range r.adapter.Resources {
+		for name := range r.recorder.all(resource.Name) {
+			found = append(found, resource.Name+"/"+name+" is still there")
 		}
 	}
 	return found

@@ -8,6 +8,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/watch"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -26,7 +27,7 @@ type Revision struct {
 type recorder struct {
 	client    client.WithWatch
 	namespace string
-	lists     func() map[string]client.ObjectList
+	resources []Resource
 	seen      func(resource string, object client.Object)
 
 	mu      sync.Mutex
@@ -38,16 +39,19 @@ type recorder struct {
 
 // record starts a recorder. seen is called with each revision of an object, as
 // it comes.
-func record(ctx context.Context, c client.WithWatch, namespace string, lists func() map[string]client.ObjectList, seen func(string, client.Object)) (*recorder, error) {
+func record(ctx context.Context, c client.WithWatch, namespace string, resources []Resource, seen func(string, client.Object)) (*recorder, error) {
 	ctx, cancel := context.WithCancel(ctx)
-	r := &recorder{client: c, namespace: namespace, lists: lists, seen: seen, cancel: cancel, live: map[string]map[string]client.Object{}}
-	for kind, list := range lists() {
+	r := &recorder{client: c, namespace: namespace, resources: resources, seen: seen, cancel: cancel, live: map[string]map[string]client.Object{}}
+	for _, resource := range resources {
+		kind, list := resource.Name, resource.List()
 		r.live[kind] = map[string]client.Object{}
-		if err := c.List(ctx, list, client.InNamespace(namespace)); err != nil {
+		if err := c.List(ctx, list, client.InNamespace(namespace), client.MatchingLabels(resource.Labels)); err != nil {
 			cancel()
 			return nil, fmt.Errorf("listing %s: %w", kind, err)
 		}
-		w, err := c.Watch(ctx, list, &client.ListOptions{Namespace: namespace, Raw: &metav1.ListOptions{ResourceVersion: list.GetResourceVersion()}})
+		w, err := c.Watch(ctx, list, &client.ListOptions{
+			Namespace: namespace, LabelSelector: labels.SelectorFromSet(resource.Labels), Raw: &metav1.ListOptions{ResourceVersion: list.GetResourceVersion()},
+		})
 		if err != nil {
 			cancel()
 			return nil, fmt.Errorf("watching %s: %w", kind, err)
@@ -85,8 +89,9 @@ func (r *recorder) stop() {
 
 // behind says what the recorder has not seen yet; empty when it has seen all.
 func (r *recorder) behind(ctx context.Context) string {
-	for kind, list := range r.lists() {
-		if err := r.client.List(ctx, list, client.InNamespace(r.namespace)); err != nil {
+	for _, resource := range r.resources {
+		kind, list := resource.Name, resource.List()
+		if err := r.client.List(ctx, list, client.InNamespace(r.namespace), client.MatchingLabels(resource.Labels)); err != nil {
 			return err.Error()
 		}
 		n := 0
