@@ -8,7 +8,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 	authorizationv1 "k8s.io/api/authorization/v1"
@@ -17,10 +16,10 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/util/wait"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	storagev1 "avalonhosting.example/bucketoperator/api/storage/v1"
+	"avalonhosting.example/bucketoperator/internal/testkit"
 	"avalonhosting.example/bucketoperator/localcluster"
 )
 
@@ -108,18 +107,13 @@ func (c emptyCluster) makeNamespaces(t *testing.T, names ...string) {
 // makeBucket creates a StorageBucket as soon as its kind is served.
 func (c emptyCluster) makeBucket(t *testing.T, namespace string) {
 	t.Helper()
-	bucket := &storagev1.StorageBucket{
-		ObjectMeta: metav1.ObjectMeta{Name: "media", Namespace: namespace},
-		Spec:       storagev1.StorageBucketSpec{Region: "us-east-1", SizeGB: 1},
-	}
-	var last error
-	err := wait.PollUntilContextTimeout(t.Context(), 100*time.Millisecond, 30*time.Second, true, func(ctx context.Context) (bool, error) {
-		last = c.objects.Create(ctx, bucket)
-		return last == nil, nil
+	bucket := testkit.Bucket("media", testkit.InNamespace(namespace))
+	testkit.Eventually(t, func(ctx context.Context) string {
+		if err := c.objects.Create(ctx, bucket); err != nil {
+			return "creating a bucket: " + err.Error()
+		}
+		return ""
 	})
-	if err != nil {
-		t.Fatalf("creating a bucket: %v: %v", err, last)
-	}
 }
 
 func (c emptyCluster) bucketExists(t *testing.T, namespace string) bool {

@@ -6,15 +6,14 @@ import (
 	"os/exec"
 	"strings"
 	"testing"
-	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/util/wait"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	storagev1 "avalonhosting.example/bucketoperator/api/storage/v1"
+	"avalonhosting.example/bucketoperator/internal/testkit"
 	"avalonhosting.example/bucketoperator/localcluster"
 )
 
@@ -101,18 +100,13 @@ func (c emptyCluster) expect(t *testing.T, there bool, objects []client.Object) 
 // createBucket creates a StorageBucket as soon as its kind is served.
 func (c emptyCluster) createBucket(t *testing.T) *storagev1.StorageBucket {
 	t.Helper()
-	bucket := &storagev1.StorageBucket{
-		ObjectMeta: metav1.ObjectMeta{Name: "media", Namespace: metav1.NamespaceDefault},
-		Spec:       storagev1.StorageBucketSpec{Region: "us-east-1", SizeGB: 1},
-	}
-	var last error
-	err := wait.PollUntilContextTimeout(t.Context(), 100*time.Millisecond, 30*time.Second, true, func(ctx context.Context) (bool, error) {
-		last = c.Create(ctx, bucket)
-		return last == nil, nil
+	bucket := testkit.Bucket("media", testkit.InNamespace(metav1.NamespaceDefault))
+	testkit.Eventually(t, func(ctx context.Context) string {
+		if err := c.Create(ctx, bucket); err != nil {
+			return "creating a bucket: " + err.Error()
+		}
+		return ""
 	})
-	if err != nil {
-		t.Fatalf("creating a bucket: %v: %v", err, last)
-	}
 	return bucket
 }
 

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
@@ -18,6 +19,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
+	"avalonhosting.example/bucketoperator/internal/testkit"
 	"avalonhosting.example/bucketoperator/localcluster"
 )
 
@@ -64,7 +66,9 @@ func (a *address) lead(t *testing.T, cluster *localcluster.Cluster) {
 			}
 			return nil
 		},
-		ErrorHandler: func(w http.ResponseWriter, _ *http.Request, err error) { http.Error(w, err.Error(), http.StatusBadGateway) },
+		ErrorHandler: func(w http.ResponseWriter, _ *http.Request, err error) {
+			http.Error(w, err.Error(), http.StatusBadGateway)
+		},
 	})
 }
 
@@ -129,7 +133,7 @@ func TestReplicasEndThemselvesAfterEtcdCameBackOlder(t *testing.T) {
 		replicas[namespace], _ = runOperator(t, namespace, kubeconfig(t, &rest.Config{Host: api.URL}),
 			"--leader-elect-lease-duration=600s", "--leader-elect-renew-deadline=590s", "--leader-elect-retry-period=200ms")
 	}
-	eventually(t, func() string {
+	testkit.Eventually(t, func(context.Context) string {
 		if held := leader(t, client, "leads"); held == "" || standbyReads.Load() == 0 {
 			return fmt.Sprintf("%q leads, and the standby has read its lease %d times", held, standbyReads.Load())
 		}

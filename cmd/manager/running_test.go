@@ -12,41 +12,22 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 
 	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/utils/ptr"
 	crclient "sigs.k8s.io/controller-runtime/pkg/client"
 
-	storagev1 "avalonhosting.example/bucketoperator/api/storage/v1"
 	manifests "avalonhosting.example/bucketoperator/config"
 	"avalonhosting.example/bucketoperator/internal/controllers"
 	"avalonhosting.example/bucketoperator/internal/mockprovider"
+	"avalonhosting.example/bucketoperator/internal/testkit"
 	"avalonhosting.example/bucketoperator/localcluster/testplane"
 )
-
-// patience is far longer than anything takes here.
-const patience = 90 * time.Second
-
-// eventually waits until condition returns an empty string, and fails with
-// what it last returned otherwise.
-func eventually(t *testing.T, condition func() string) {
-	t.Helper()
-	var last string
-	err := wait.PollUntilContextTimeout(t.Context(), 50*time.Millisecond, patience, true, func(context.Context) (bool, error) {
-		last = condition()
-		return last == "", nil
-	})
-	if err != nil {
-		t.Fatalf("still not so after %s: %s", patience, last)
-	}
-}
 
 // freeAddress is one on loopback that was free a moment ago.
 func freeAddress(t *testing.T) string {
@@ -79,7 +60,7 @@ func runOperator(t *testing.T, namespace string, flags ...string) (p *program, p
 		"--health-probe-bind-address=" + probes, "--metrics-bind-address=0",
 	}, flags...)...)
 	p.start(t)
-	eventually(t, func() string {
+	testkit.Eventually(t, func(context.Context) string {
 		if status, _, err := get("http://"+probes+"/readyz", ""); err != nil || status != http.StatusOK {
 			return fmt.Sprintf("readiness: %d %v; it said:\n%s", status, err, p.stderr.String())
 		}
@@ -124,7 +105,7 @@ func TestSIGTERMEndsInOrderAndGivesBackTheLease(t *testing.T) {
 	t.Parallel()
 	client, namespace := clientset(t), testplane.Namespace(t)
 	p, probes := runOperator(t, namespace)
-	eventually(t, func() string {
+	testkit.Eventually(t, func(context.Context) string {
 		if leader(t, client, namespace) == "" {
 			return "nobody leads"
 		}
@@ -152,7 +133,7 @@ func TestLostLeaseEndsTheProcessWithOneLine(t *testing.T) {
 	client, namespace := clientset(t), testplane.Namespace(t)
 	p, _ := runOperator(t, namespace,
 		"--leader-elect-lease-duration=3s", "--leader-elect-renew-deadline=2s", "--leader-elect-retry-period=250ms")
-	eventually(t, func() string {
+	testkit.Eventually(t, func(context.Context) string {
 		if leader(t, client, namespace) == "" {
 			return "nobody leads"
 		}
@@ -180,7 +161,7 @@ func TestStandbyIsReadyAndTakesOverFromALeaderThatWasKilled(t *testing.T) {
 	client, namespace := clientset(t), testplane.Namespace(t)
 	first, _ := runOperator(t, namespace)
 	var held string
-	eventually(t, func() string {
+	testkit.Eventually(t, func(context.Context) string {
 		if held = leader(t, client, namespace); held == "" {
 			return "nobody leads"
 		}
@@ -190,7 +171,7 @@ func TestStandbyIsReadyAndTakesOverFromALeaderThatWasKilled(t *testing.T) {
 	if err := first.Process.Kill(); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, func() string {
+	testkit.Eventually(t, func(context.Context) string {
 		if now := leader(t, client, namespace); now == held {
 			return "the dead leader still leads; the standby said:\n" + second.stderr.String()
 		}
@@ -264,7 +245,7 @@ func TestMetricsAreForThoseWhoMayGetThem(t *testing.T) {
 		{"the scraper's", accountToken(t, client, namespace, "scraper"), http.StatusOK},
 	} {
 		// The server, and what was allowed, may take a moment.
-		eventually(t, func() string {
+		testkit.Eventually(t, func(context.Context) string {
 			if status, _, err := get(url, test.token); err != nil || status != test.want {
 				return fmt.Sprintf("with %s token: %d %v, want %d", test.whose, status, err, test.want)
 			}
@@ -293,10 +274,7 @@ func TestMetricsTellOfTheWork(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	bucket := &storagev1.StorageBucket{
-		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "photos"},
-		Spec:       storagev1.StorageBucketSpec{Region: "us-east-1", SizeGB: 1},
-	}
+	bucket := testkit.Bucket("photos", testkit.InNamespace(namespace))
 	if err := buckets.Create(t.Context(), bucket); err != nil {
 		t.Fatal(err)
 	}
@@ -315,7 +293,7 @@ func TestMetricsTellOfTheWork(t *testing.T) {
 
 func eventuallyServed(t *testing.T, address string, names ...string) {
 	t.Helper()
-	eventually(t, func() string {
+	testkit.Eventually(t, func(context.Context) string {
 		status, body, err := get("http://"+address+"/metrics", "")
 		if err != nil || status != http.StatusOK {
 			return fmt.Sprintf("scraping: %d %v", status, err)

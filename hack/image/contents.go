@@ -8,7 +8,7 @@ import (
 
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 
-	"avalonhosting.example/bucketoperator/internal/image"
+	"avalonhosting.example/bucketoperator/localcluster/image"
 )
 
 // Where things are in the image, as in the base image of the Dockerfile.

@@ -11,7 +11,7 @@ import (
 	"os"
 	"time"
 
-	"avalonhosting.example/bucketoperator/internal/image"
+	"avalonhosting.example/bucketoperator/localcluster/image"
 )
 
 // options are what the flags say, and the environment.

@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"os"
 
-	"avalonhosting.example/bucketoperator/internal/image"
+	"avalonhosting.example/bucketoperator/localcluster/image"
 )
 
 func main() {

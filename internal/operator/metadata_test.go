@@ -125,7 +125,7 @@ func (s *scene) watchSecrets() error {
 	if err != nil {
 		return err
 	}
-	options := s.setup.ControllerOptions()
+	options := controller.Options{SkipNameValidation: new(true)}
 	options.Reconciler = reconcile.Func(func(_ context.Context, request reconcile.Request) (reconcile.Result, error) {
 		s.told <- request.NamespacedName
 		return reconcile.Result{}, nil

@@ -8,7 +8,7 @@ import (
 	"path"
 	"path/filepath"
 
-	"avalonhosting.example/bucketoperator/internal/image"
+	"avalonhosting.example/bucketoperator/localcluster/image"
 )
 
 // Names of the images that every node has. No registry serves them.

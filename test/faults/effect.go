@@ -6,32 +6,75 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// Port is a side of the operator: what it speaks to. Its value is how effects
+// there are named.
+type Port string
+
+const (
+	// API is the API server.
+	API Port = ""
+	// HTTP is an HTTP provider.
+	HTTP Port = "provider"
+	// S3 is an object store.
+	S3 Port = "s3"
+	// SQL is a database.
+	SQL Port = "sql"
+	// DNS is a name server.
+	DNS Port = "dns"
+	// Redis is a cache.
+	Redis Port = "redis"
 )
 
 // Effect identifies a request of the operator in a way that is the same in each
 // run: by what it does to what, and the how many-eth of its like it is.
 type Effect struct {
-	// Provider is true for a call to the provider, false for one to the API server.
-	Provider bool
-	// Verb is the HTTP method.
+	// Port is where it goes.
+	Port Port
+	// Verb is what it does: for API and HTTP the HTTP method, elsewhere a
+	// statement's or command's first word.
 	Verb string
-	// Target is what the request is about: the resource, the object's name and
-	// the subresource. Ids that the provider gave are masked.
-	Target string
+	// Kind is the kind of thing that it does it to: a resource, a table.
+	Kind string
+	// Key is which one of them: the object's name and the subresource. Ids that the
+	// outside gave are masked. It may be empty.
+	Key string
 	// Occurrence counts the effects that are the same in all else, from 1.
 	Occurrence int
 }
 
-// Key is the effect without its occurrence.
-func (e Effect) Key() string {
-	if e.Provider {
-		return "provider " + e.Verb + " " + e.Target
+// Target is what the effect is about.
+func (e Effect) Target() string {
+	if e.Key == "" {
+		return e.Kind
 	}
-	return e.Verb + " " + e.Target
+	return e.Kind + "/" + e.Key
+}
+
+// Name is the effect without its occurrence.
+func (e Effect) Name() string {
+	name := e.Verb + " " + e.Target()
+	if e.Port != API {
+		name = string(e.Port) + " " + name
+	}
+	return name
 }
 
 // String is the effect's name in plans and traces.
-func (e Effect) String() string { return fmt.Sprintf("%s#%d", e.Key(), e.Occurrence) }
+func (e Effect) String() string { return fmt.Sprintf("%s#%d", e.Name(), e.Occurrence) }
+
+// Call is a request as a port's protocol reads it.
+type Call struct {
+	// Effect has no port and no occurrence yet.
+	Effect Effect
+	// Read is true when it changes nothing.
+	Read bool
+	// Mark is the owner's mark that it bears, if any.
+	Mark string
+}
 
 // class says what the gate makes of a request.
 type class int
@@ -64,16 +107,12 @@ func classifyAPI(request *http.Request, body []byte) (class, Effect) {
 		kind = classRead
 	}
 	if request.Method == http.MethodPost && name == "" {
-		name = metadataOf(body).Name
+		name = MetadataOf(body).Name
 	}
-	var target strings.Builder
-	target.WriteString(resource)
-	for _, part := range []string{name, sub} {
-		if part != "" {
-			target.WriteString("/" + part)
-		}
+	if sub != "" {
+		name += "/" + sub
 	}
-	return kind, Effect{Verb: request.Method, Target: target.String()}
+	return kind, Effect{Verb: request.Method, Kind: resource, Key: name}
 }
 
 // splitPath takes the path of a namespaced resource apart. The resource is empty
@@ -91,24 +130,8 @@ func splitPath(path string) (resource, name, sub string) {
 	return parts[1], parts[2], parts[3]
 }
 
-// classifyProvider takes a call to the provider apart.
-func classifyProvider(request *http.Request) (class, Effect) {
-	target := "buckets"
-	if !strings.HasSuffix(strings.TrimRight(request.URL.Path, "/"), "/buckets") {
-		target = "buckets/{id}"
-		if strings.HasSuffix(request.URL.Path, "-probe") {
-			target = "buckets/{probe}"
-		}
-	}
-	kind := classEffect
-	if request.Method == http.MethodGet {
-		kind = classRead
-	}
-	return kind, Effect{Provider: true, Verb: request.Method, Target: target}
-}
-
-// metadata is what the harness reads of any object, patch or delete options.
-type metadata struct {
+// Metadata is what the harness reads of any object, patch or delete options.
+type Metadata struct {
 	Name              string            `json:"name"`
 	UID               string            `json:"uid"`
 	ResourceVersion   string            `json:"resourceVersion"`
@@ -121,13 +144,19 @@ type metadata struct {
 	} `json:"ownerReferences"`
 }
 
-// metadataOf reads an object's metadata; all is empty if there is none.
-func metadataOf(body []byte) metadata {
+// MetadataOf reads an object's metadata; all is empty if there is none.
+func MetadataOf(body []byte) Metadata {
 	var object struct {
-		Metadata metadata `json:"metadata"`
+		Metadata Metadata `json:"metadata"`
 	}
 	if json.Unmarshal(body, &object) != nil {
-		return metadata{}
+		return Metadata{}
 	}
 	return object.Metadata
+}
+
+// metadataFrom is what MetadataOf reads of the object's JSON, as far as a mark
+// may be made of it.
+func metadataFrom(object client.Object) Metadata {
+	return Metadata{Name: object.GetName(), UID: string(object.GetUID()), Annotations: object.GetAnnotations(), Finalizers: object.GetFinalizers()}
 }

@@ -38,11 +38,11 @@ const (
 	Retried Fault = "retried"
 	// Hang means: the request is not answered until the caller gives up.
 	Hang Fault = "hang"
-	// Garbage means: the provider carries the request out and answers with nonsense.
+	// Garbage means: the outside carries the request out and answers with nonsense.
 	Garbage Fault = "garbage"
-	// Outage means: the provider cannot be reached from here on, for several attempts.
+	// Outage means: the outside cannot be reached from here on, for several attempts.
 	Outage Fault = "outage"
-	// Busy means: the provider carries the request out, the answer is lost, and the
+	// Busy means: the outside carries the request out, the answer is lost, and the
 	// same request again meets a conflict a few times, as if it were still at work.
 	Busy Fault = "busy"
 	// Zombie means: the operator is deposed; the request leaves it only after its
@@ -61,16 +61,24 @@ func (f Fault) parks() bool { return f == Zombie || f == ZombieRecreate }
 // faultsOf are the faults that make sense for a request.
 func faultsOf(effect Effect, read bool) []Fault {
 	switch {
-	case read && effect.Provider:
-		return []Fault{Failed, Lost, Hang, Throttled, Garbage, Outage}
-	case read:
+	case effect.Port == API && read:
 		return []Fault{Failed, Lost, Hang}
-	case effect.Provider && effect.Verb == http.MethodPost:
-		return append(faultsOf(Effect{Provider: true}, false), Busy)
-	case effect.Provider:
-		return []Fault{CrashBefore, CrashAfter, Failed, Lost, Throttled, Duplicated, Retried, Hang, Garbage, Outage, Zombie, ZombieRecreate}
-	default:
+	case effect.Port == API:
 		return []Fault{CrashBefore, CrashAfter, Failed, Lost, Conflict, Throttled, Duplicated, Retried, Hang, Zombie, ZombieRecreate}
+	case effect.Port == HTTP && read:
+		return []Fault{Failed, Lost, Hang, Throttled, Garbage, Outage}
+	case effect.Port == HTTP:
+		faults := []Fault{CrashBefore, CrashAfter, Failed, Lost, Throttled, Duplicated, Retried, Hang, Garbage, Outage, Zombie, ZombieRecreate}
+		if effect.Verb == http.MethodPost {
+			faults = append(faults, Busy)
+		}
+		return faults
+	case read:
+		return []Fault{Lost, Hang, Garbage, Outage}
+	default:
+		// What stands in a TCP connection cannot make up an answer, and a protocol
+		// with a state cannot be sent twice.
+		return []Fault{CrashBefore, CrashAfter, Lost, Hang, Garbage, Outage, Zombie, ZombieRecreate}
 	}
 }
 
@@ -94,7 +102,7 @@ func brokenConnection() error {
 	return &net.OpError{Op: "read", Net: "tcp", Err: os.NewSyscallError("read", syscall.ECONNRESET)}
 }
 
-// noConnection is what a caller sees that cannot reach the provider.
+// noConnection is what a caller sees that cannot reach the outside.
 func noConnection() error {
 	return &net.OpError{Op: "dial", Net: "tcp", Err: os.NewSyscallError("connect", syscall.ECONNREFUSED)}
 }
@@ -118,7 +126,7 @@ func hang(ctx context.Context, most <-chan time.Time, dead <-chan struct{}) erro
 // answer makes up an answer of the API server or the provider.
 func answer(request *http.Request, effect Effect, status int, reason string) *http.Response {
 	body := fmt.Sprintf(`{"kind":"Status","apiVersion":"v1","metadata":{},"status":"Failure","message":"made up by the fault matrix","reason":%q,"code":%d}`, reason, status)
-	if effect.Provider {
+	if effect.Port != API {
 		body = `{"error":"made up by the fault matrix"}`
 	}
 	response := response(request, status, []byte(body))

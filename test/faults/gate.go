@@ -23,13 +23,14 @@ type Event struct {
 	Begin, End int
 	// At is when it came.
 	At time.Time
-	// Path is the URL's.
+	// Path is the URL's, empty for what is not HTTP.
 	Path string
-	// Request is the body that was sent, IdempotencyKey the header of that name.
-	Request        []byte
-	IdempotencyKey string
+	// Request is what was sent: of HTTP the body.
+	Request []byte
+	// Mark is the owner's mark that it bears.
+	Mark string
 	// Status and Response are the true answer; the status is 0 when the request
-	// was not forwarded.
+	// was not forwarded. Where there is no HTTP, 200 stands for done, 500 for refused.
 	Status   int
 	Response []byte
 	// Fault is what the gate did to it.
@@ -38,16 +39,23 @@ type Event struct {
 	Extra bool
 }
 
+// Outside tells whether it went to the outside, not to the API server.
+func (e *Event) Outside() bool { return e.Effect.Port != API }
+
+// Succeeded tells whether it was carried out.
+func (e *Event) Succeeded() bool { return e.Status > 0 && e.Status < 300 }
+
 // counts tells whether the event moves the occurrence of its like on. A write
 // that the API server refused does not: how often a pass works on a state that
 // has just changed is a matter of time.
 func (e *Event) counts() bool {
-	return e.Effect.Provider || e.Read || e.Fault != None || e.Status > 0 && e.Status < 300
+	return e.Outside() || e.Read || e.Fault != None || e.Succeeded()
 }
 
 // Gate stands between the incarnations of the operator on one side and the API
-// server and the provider on the other. It numbers requests, records them, and
-// makes the planned one fail.
+// server and the outside on the other. It numbers requests, records them, and
+// makes the planned one fail. See life.go and tcp.go for what stands in the way
+// of the requests.
 type Gate struct {
 	plan Plan
 
@@ -58,9 +66,10 @@ type Gate struct {
 	seen     map[string]int
 	events   []*Event
 	posted   [][]byte // bodies of Kubernetes Events
-	fired    bool
+	struck   *Event   // what went wrong first, as planned
+	second   *Event   // what went wrong after that
 	disarmed bool
-	wrong    int // requests that went wrong so far
+	wrong    int // requests that went wrong so far by the first fault
 	parked   []func()
 	inFlight int
 	last     time.Time // when an effect or read began or ended
@@ -76,169 +85,68 @@ func newGate(plan Plan) *Gate {
 	return &Gate{plan: plan, seen: map[string]int{}, last: now, lastWork: now, stale: newStaleness(plan.Stale)}
 }
 
-// incarnation is one life of the operator.
-type incarnation struct {
-	gate  *Gate
-	epoch int
-	once  sync.Once
-	dead  chan struct{}
-}
-
 // begin starts an epoch. What the incarnations before it still send is lost.
 // It is up when that many informers are connected.
-func (g *Gate) begin(informers int) *incarnation {
+func (g *Gate) begin(informers int) *Life {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.epoch++
 	g.streams, g.expected = map[string]bool{}, informers
-	return &incarnation{gate: g, epoch: g.epoch, dead: make(chan struct{})}
-}
-
-// die ends the incarnation: none of its requests is forwarded from here on.
-func (i *incarnation) die() { i.once.Do(func() { close(i.dead) }) }
-
-func (i *incarnation) isDead() bool {
-	select {
-	case <-i.dead:
-		return true
-	default:
-		return false
-	}
+	return &Life{gate: g, epoch: g.epoch, dead: make(chan struct{})}
 }
 
 type roundTripper func(*http.Request) (*http.Response, error)
 
 func (f roundTripper) RoundTrip(request *http.Request) (*http.Response, error) { return f(request) }
 
-// api stands between the incarnation and the API server.
-func (i *incarnation) api(next http.RoundTripper) http.RoundTripper {
-	return roundTripper(func(request *http.Request) (*http.Response, error) {
-		body, err := readBody(request)
-		if err != nil {
-			return nil, err
-		}
-		kind, effect := classifyAPI(request, body)
-		if i.isDead() {
-			if kind == classEvent {
-				// The recorder would try again for a minute after its process is
-				// gone, in this one.
-				return answer(request, effect, http.StatusForbidden, "Forbidden"), nil
-			}
-			return nil, errDead
-		}
-		switch kind {
-		case classOther:
-			return next.RoundTrip(withBody(request, body))
-		case classWatch:
-			return i.gate.stale.watch(request, next, func(resource string) { i.gate.told(i, resource) })
-		case classEvent:
-			i.gate.mu.Lock()
-			i.gate.posted = append(i.gate.posted, body)
-			i.gate.mu.Unlock()
-			return next.RoundTrip(withBody(request, body))
-		case classRead, classEffect:
-		}
-		request.Header.Set("Accept", readableOf(request.Header.Get("Accept")))
-		return i.pass(kind, effect, request, body, next)
-	})
-}
-
-// provider stands between the incarnation and the provider.
-func (i *incarnation) provider(next http.RoundTripper) http.RoundTripper {
-	return roundTripper(func(request *http.Request) (*http.Response, error) {
-		body, err := readBody(request)
-		if err != nil {
-			return nil, err
-		}
-		if i.isDead() {
-			return nil, errDead
-		}
-		kind, effect := classifyProvider(request)
-		return i.pass(kind, effect, request, body, next)
-	})
-}
-
-// pass numbers and records a request and carries out what the plan has for it.
-func (i *incarnation) pass(kind class, effect Effect, request *http.Request, body []byte, next http.RoundTripper) (*http.Response, error) {
-	event, fault := i.gate.enter(i, kind, effect, request, body)
-	defer i.gate.leave(event)
-	forward := func() (*http.Response, error) { return i.gate.forward(event, request, body, next) }
-	switch fault {
-	case CrashBefore:
-		i.gate.crash(i)
-		return nil, errDead
-	case CrashAfter:
-		_, _ = forward()
-		i.gate.crash(i)
-		return nil, errDead
-	case Zombie, ZombieRecreate:
-		i.gate.park(event, request, body, next)
-		i.gate.crash(i)
-		return nil, errDead
-	case Failed:
-		return answer(request, effect, http.StatusInternalServerError, "InternalError"), nil
-	case Conflict:
-		return answer(request, effect, http.StatusConflict, "Conflict"), nil
-	case Throttled:
-		return answer(request, effect, http.StatusTooManyRequests, "TooManyRequests"), nil
-	case Lost, Busy:
-		if _, err := forward(); err != nil {
-			return nil, err
-		}
-		return nil, brokenConnection()
-	case Garbage:
-		if _, err := forward(); err != nil {
-			return nil, err
-		}
-		return response(request, http.StatusOK, []byte(`{"id": ["`)), nil
-	case Duplicated:
-		first, err := forward()
-		i.gate.repeat(event, request, body, next)
-		return first, err
-	case Retried:
-		if _, err := forward(); err != nil {
-			return nil, err
-		}
-		return i.gate.again(event, request, body, next)
-	case Hang:
-		most := (<-chan time.Time)(nil)
-		if !effect.Provider {
-			most = time.After(apiHang)
-		}
-		return nil, hang(request.Context(), most, i.dead)
-	case Outage:
-		return nil, noConnection()
-	case None:
-	}
-	return forward()
-}
-
 // enter records the request and tells what is to happen to it.
-func (g *Gate) enter(i *incarnation, kind class, effect Effect, request *http.Request, body []byte) (*Event, Fault) {
+func (g *Gate) enter(l *Life, call Call, path string, body []byte) (*Event, Fault) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.clock++
-	effect.Occurrence = g.seen[effect.Key()] + 1
+	call.Effect.Occurrence = g.seen[call.Effect.Name()] + 1
 	event := &Event{
-		Effect: effect, Read: kind == classRead, Epoch: i.epoch, Act: g.act, Begin: g.clock, At: time.Now(),
-		Path: request.URL.Path, Request: body, IdempotencyKey: request.Header.Get("Idempotency-Key"), Fault: None,
+		Effect: call.Effect, Read: call.Read, Epoch: l.epoch, Act: g.act, Begin: g.clock, At: time.Now(),
+		Path: path, Request: body, Mark: call.Mark, Fault: None,
 	}
 	g.events = append(g.events, event)
 	g.inFlight++
 	g.touch(event)
-	switch {
-	case g.plan.Fault == Outage && g.fired && effect.Provider && g.wrong < g.plan.Fault.length():
-		g.wrong++
-		event.Fault = Outage
-	case g.plan.Fault == Busy && g.fired && effect.Key() == g.plan.At.Key() && g.wrong < g.plan.Fault.length():
-		g.wrong++
-		event.Fault = Conflict
-	case !g.fired && !g.disarmed && effect == g.plan.At:
-		g.fired = true
-		g.wrong = 1
-		event.Fault = g.plan.Fault
-	}
+	event.Fault = g.faultFor(event)
 	return event, event.Fault
+}
+
+// faultFor is what is planned for a request.
+func (g *Gate) faultFor(event *Event) Fault {
+	going := g.struck != nil && g.wrong < g.plan.Fault.length()
+	switch {
+	case going && g.plan.Fault == Outage && event.Outside():
+		g.wrong++
+		return Outage
+	case going && g.plan.Fault == Busy && event.Effect.Name() == g.plan.At.Name():
+		g.wrong++
+		return Conflict
+	case g.struck == nil && !g.disarmed && event.Effect == g.plan.At:
+		g.struck, g.wrong = event, 1
+		return g.plan.Fault
+	case g.recovers(event):
+		g.second = event
+		return g.plan.Then
+	}
+	return None
+}
+
+// recovers tells whether the request is the first effect of the recovery from
+// the first fault: of the successor of an incarnation that died of it, or of
+// whatever the operator does once it has met with it.
+func (g *Gate) recovers(event *Event) bool {
+	if g.plan.Then == "" || g.struck == nil || g.second != nil || g.disarmed || event.Read {
+		return false
+	}
+	if g.plan.Fault.crashes() {
+		return event.Epoch > g.struck.Epoch
+	}
+	return g.struck.End > 0
 }
 
 func (g *Gate) leave(event *Event) {
@@ -248,16 +156,16 @@ func (g *Gate) leave(event *Event) {
 	event.End = g.clock
 	g.inFlight--
 	if event.counts() && !event.Extra {
-		g.seen[event.Effect.Key()] = max(g.seen[event.Effect.Key()], event.Effect.Occurrence)
+		g.seen[event.Effect.Name()] = max(g.seen[event.Effect.Name()], event.Effect.Occurrence)
 	}
 	g.touch(event)
 }
 
 // told notes that an informer of the incarnation has connected or was told something.
-func (g *Gate) told(i *incarnation, resource string) {
+func (g *Gate) told(l *Life, resource string) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if i.epoch == g.epoch {
+	if l.epoch == g.epoch {
 		g.streams[resource] = true
 		g.last = time.Now()
 		g.lastWork = g.last
@@ -299,9 +207,7 @@ func (g *Gate) forward(event *Event, request *http.Request, body []byte, next ht
 	if err != nil {
 		return nil, err
 	}
-	g.mu.Lock()
-	event.Status, event.Response = answer.StatusCode, content
-	g.mu.Unlock()
+	g.answered(event, answer.StatusCode, content)
 	known := response(request, answer.StatusCode, content)
 	known.Header = answer.Header
 	return known, nil
@@ -316,24 +222,41 @@ func (g *Gate) repeat(event *Event, request *http.Request, body []byte, next htt
 
 // again sends a request that was sent before, and records it on its own.
 func (g *Gate) again(event *Event, request *http.Request, body []byte, next http.RoundTripper) (*http.Response, error) {
-	g.mu.Lock()
-	g.clock++
-	copied := *event
-	copied.Begin, copied.Extra, copied.Status, copied.Response, copied.Act = g.clock, true, 0, nil, g.act
-	extra := &copied
-	g.events = append(g.events, extra)
-	g.inFlight++
-	g.mu.Unlock()
+	extra := g.extra(event)
 	defer g.leave(extra)
 	return g.forward(extra, request, body, next)
 }
 
-// park keeps a request for release.
-func (g *Gate) park(event *Event, request *http.Request, body []byte, next http.RoundTripper) {
-	late := request.Clone(context.WithoutCancel(request.Context()))
+// extra records a request that the harness sends.
+func (g *Gate) extra(event *Event) *Event {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	g.parked = append(g.parked, func() { g.repeat(event, late, body, next) })
+	g.clock++
+	extra := *event
+	extra.Begin, extra.End, extra.Extra, extra.Status, extra.Response, extra.Act = g.clock, 0, true, 0, nil, g.act
+	g.events = append(g.events, &extra)
+	g.inFlight++
+	return &extra
+}
+
+// parkRequest keeps an HTTP request for release.
+func (g *Gate) parkRequest(event *Event, request *http.Request, body []byte, next http.RoundTripper) {
+	late := request.Clone(context.WithoutCancel(request.Context()))
+	g.park(func() { g.repeat(event, late, body, next) })
+}
+
+// park keeps what sends a request for release.
+func (g *Gate) park(send func()) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.parked = append(g.parked, send)
+}
+
+// answered records the true answer to a request.
+func (g *Gate) answered(event *Event, status int, response []byte) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	event.Status, event.Response = status, response
 }
 
 // release sends what is parked, and tells whether there was anything.
@@ -347,8 +270,6 @@ func (g *Gate) release() bool {
 	}
 	return len(parked) > 0
 }
-
-func (g *Gate) crash(i *incarnation) { i.die() }
 
 // begun moves on to an act.
 func (g *Gate) begun(act int) {
@@ -387,7 +308,14 @@ func (g *Gate) still(window time.Duration, readsCount bool) bool {
 func (g *Gate) hasFired() bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	return g.fired && g.wrong >= g.plan.Fault.length()
+	return g.struck != nil && g.wrong >= g.plan.Fault.length()
+}
+
+// hasStruckTwice tells whether the second fault of a pair has happened.
+func (g *Gate) hasStruckTwice() bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.second != nil
 }
 
 // trace is a copy of what has passed so far.

@@ -1,231 +1,24 @@
-package faults
+package faults_test
 
 import (
-	"encoding/json"
-	"flag"
-	"fmt"
-	"hash/fnv"
-	"io"
-	"maps"
-	"os"
-	"regexp"
-	"slices"
-	"sync"
 	"testing"
-	"time"
 
-	"github.com/google/go-cmp/cmp"
-
-	"avalonhosting.example/bucketoperator/localcluster/testplane"
+	"avalonhosting.example/bucketoperator/test/faults"
+	"avalonhosting.example/bucketoperator/test/faults/record"
+	"avalonhosting.example/bucketoperator/test/faults/storage"
 )
 
-var (
-	runAll       = flag.Bool("faults.all", false, "run all plans, not a share of them")
-	runPlan      = flag.String("faults.plan", "", "run only the plans whose whole name this regular expression, or text, matches")
-	references   = flag.String("faults.references", "", "take the references from this file")
-	share        = flag.Int("faults.share", 20, "run one of this many plans")
-	seed         = flag.Uint("faults.seed", uint(time.Now().Unix()/(24*3600)), "which share to run; by default the day decides")
-	patienceFlag = flag.Duration("faults.patience", patience, "how long a state may take to come")
-	parallel     = flag.Int("faults.parallel", 8, "how many runs are under way at a time")
-)
-
-func TestMain(m *testing.M) {
-	flag.Parse()
-	patience = *patienceFlag
-	if err := flag.Set("test.parallel", fmt.Sprint(*parallel)); err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		os.Exit(2)
-	}
-	testplane.Main(m)
+// adapters has a line for each kind.
+var adapters = []*faults.Adapter{
+	storage.Adapter(),
+	record.Adapter(), // the tests' own
 }
 
-// TestMatrix runs the plans of all scenarios: a share of them, unless all are asked for.
-func TestMatrix(t *testing.T) {
-	spaces := &places{t: t}
-	tally := &tally{total: map[string]int{}, run: map[string]int{}}
-	t.Logf("-faults.seed=%d -faults.share=%d", *seed, *share)
-	t.Cleanup(func() { tally.print(t) })
-	if *runAll {
-		t.Cleanup(tally.tellProgress(os.Stderr))
-	}
-	for _, s := range Scenarios() {
-		t.Run(s.Name, func(t *testing.T) {
-			t.Parallel()
-			reference := referenceFor(t, spaces, s)
-			if reference == nil {
-				return // not among those that were asked for
-			}
-			for _, plan := range plans(s, reference) {
-				chosen := isChosen(plan)
-				tally.count(plan, chosen)
-				if !chosen {
-					continue
-				}
-				t.Run(plan.Name(), func(t *testing.T) {
-					t.Parallel()
-					namespace := spaces.take()
-					r := execute(t, namespace, s, plan, reference)
-					r.report()
-					tally.ended(t.Failed())
-					if !t.Failed() {
-						spaces.put(namespace)
-					}
-				})
-			}
-		})
-	}
-}
+func TestMain(m *testing.M) { faults.Main(m) }
 
-// made are the references of this process.
-var made struct {
-	mu         sync.Mutex
-	references map[string]*Reference
-}
+// TestMatrix runs the plans of all kinds: a share of them, unless all are asked for.
+func TestMatrix(t *testing.T) { faults.Run(t, adapters...) }
 
-// referenceFor is the reference of a scenario: read from a file, made before, or
-// made now. It is nil when there is a file which does not have it.
-func referenceFor(t *testing.T, spaces *places, s Scenario) *Reference {
-	t.Helper()
-	if *references != "" {
-		content, err := os.ReadFile(*references)
-		if err != nil {
-			t.Fatal(err)
-		}
-		all := map[string]*Reference{}
-		if err := json.Unmarshal(content, &all); err != nil {
-			t.Fatal(err)
-		}
-		return all[s.Name]
-	}
-	made.mu.Lock()
-	known := made.references[s.Name]
-	made.mu.Unlock()
-	if known != nil {
-		return known
-	}
-	reference := makeReference(t, spaces, s)
-	made.mu.Lock()
-	defer made.mu.Unlock()
-	if made.references == nil {
-		made.references = map[string]*Reference{}
-	}
-	made.references[s.Name] = reference
-	return reference
-}
-
-// makeReference runs a scenario without faults three times and fails when two
-// runs differ: then something in the operator is left to chance.
-func makeReference(t *testing.T, spaces *places, s Scenario) *Reference {
-	references := make([]*Reference, 3)
-	t.Run("reference", func(t *testing.T) {
-		for i := range references {
-			t.Run(fmt.Sprint(i+1), func(t *testing.T) {
-				t.Parallel()
-				namespace := spaces.take()
-				r := execute(t, namespace, s, Plan{Scenario: s.Name, Fault: None}, nil)
-				r.report()
-				references[i] = referenceOf(r.gate.trace(), r.snapshots, r.frames)
-				if !t.Failed() {
-					spaces.put(namespace)
-				}
-			})
-		}
-	})
-	if t.Failed() {
-		t.FailNow()
-	}
-	for _, other := range references[1:] {
-		if diff := cmp.Diff(references[0].sequences(), other.sequences()); diff != "" && !s.Racing {
-			t.Fatalf("two runs without faults differ:\n%s", diff)
-		}
-		for i := range references[0].Snapshots {
-			if diff := difference(references[0].Snapshots[i], other.Snapshots[i]); diff != "" {
-				t.Fatalf("two runs without faults end up in different states after act %q:\n%s", s.Acts[i].Name, diff)
-			}
-		}
-	}
-	for _, other := range references[1:] {
-		references[0].common(other)
-	}
-	return references[0]
-}
-
-// core are plans that run every day: one of each way to lose or double a bucket.
-var core = regexp.MustCompile(`^(.*/none|life/(crash-after|lost|zombie-recreate)/provider_POST_buckets#1.*|life/crash-(before|after)/provider_DELETE.*|life/crash-(before|after)/PATCH_storagebuckets/photos#1.*)$`)
-
-func isChosen(plan Plan) bool {
-	name := plan.Name()
-	switch {
-	case *runPlan != "":
-		if name == *runPlan {
-			return true
-		}
-		pattern, err := regexp.Compile("^(" + *runPlan + ")$")
-		return err == nil && pattern.MatchString(name)
-	case *runAll, core.MatchString(name):
-		return true
-	}
-	hash := fnv.New32a()
-	_, _ = hash.Write([]byte(name))
-	return uint(hash.Sum32())%uint(*share) == *seed%uint(*share)
-}
-
-// tally counts plans by what goes wrong in them.
-type tally struct {
-	mu           sync.Mutex
-	total, run   map[string]int
-	done, failed int
-}
-
-func (c *tally) count(plan Plan, chosen bool) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.total[plan.Kind()]++
-	if chosen {
-		c.run[plan.Kind()]++
-	}
-}
-
-func (c *tally) print(t *testing.T) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	run, total := 0, 0
-	for _, kind := range slices.Sorted(maps.Keys(c.total)) {
-		t.Logf("%4d of %4d plans: %s", c.run[kind], c.total[kind], kind)
-		run += c.run[kind]
-		total += c.total[kind]
-	}
-	t.Logf("%4d of %4d plans in all", run, total)
-}
-
-func (c *tally) ended(failed bool) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.done++
-	if failed {
-		c.failed++
-	}
-}
-
-// tellProgress writes, each minute until stop is called, how many plans were run.
-func (c *tally) tellProgress(w io.Writer) (stop func()) {
-	ticker, over := time.NewTicker(time.Minute), make(chan struct{})
-	go func() {
-		defer ticker.Stop()
-		for {
-			select {
-			case <-over:
-				return
-			case <-ticker.C:
-			}
-			c.mu.Lock()
-			run := 0
-			for _, n := range c.run {
-				run += n
-			}
-			fmt.Fprintf(w, "faults: %d of %d plans so far, %d failed\n", c.done, run, c.failed)
-			c.mu.Unlock()
-		}
-	}()
-	return sync.OnceFunc(func() { close(over) })
-}
+// TestMutantsAreKilled plants bugs into the product, each on its own, and fails
+// for every one that the matrix does not find.
+func TestMutantsAreKilled(t *testing.T) { faults.KillMutants(t, "TestMatrix", adapters...) }

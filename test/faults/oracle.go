@@ -6,16 +6,10 @@ import (
 	"sync"
 )
 
-// oracle judges a run from its history, when it is over. Oracles that need the
+// oracles are those that judge a history of any kind. Oracles that need the
 // state at a moment call violations.add then: see oracle_state.go, oracle_rest.go
-// and oracle_ready.go.
-type oracle struct {
-	name  string
-	judge func(*run) []string
-}
-
-// oracles are those that judge a history. The numbers are those of docs/faults.md.
-var oracles = []oracle{
+// and oracle_ready.go. The numbers are those of docs/faults.md.
+var oracles = []Oracle{
 	{"0 nothing goes round the gate", nothingRoundTheGate},
 	{"2 no more creates and deletes than without faults", boundedEffects},
 	{"5 nothing is left", nothingLeft},
@@ -25,7 +19,6 @@ var oracles = []oracle{
 	{"9 no write without a change", noEmptyWrites},
 	{"9 retries", retryLaw},
 	{"10 observedGeneration never goes back", generationsGrow},
-	{"11 one published credential", onePublished},
 	{"12 no secret is told", nothingTold},
 	{"12 no panic, no error on a clean run", cleanLog},
 }
@@ -52,7 +45,7 @@ func (v *violations) all() []string {
 const violationMark = "VIOLATED "
 
 // report fails the test when there are any, and tells what led to them.
-func (v *violations) report(r *run) {
+func (v *violations) report(r *Execution) {
 	found := v.all()
 	if len(found) == 0 {
 		return
@@ -61,19 +54,19 @@ func (v *violations) report(r *run) {
 	for _, message := range found {
 		fmt.Fprintf(&out, "%s%s\n", violationMark, message)
 	}
-	fmt.Fprintf(&out, "\nplan: %s\nagain: go test ./test/faults -faults.plan '%s'\n\ntrace:\n", r.plan.Name(), r.plan.Name())
+	fmt.Fprintf(&out, "\nplan: %s\nagain: %s -faults.plan '%s'\n\ntrace:\n", r.plan.Name(), command(), r.plan.Name())
 	act := -1
 	for _, event := range r.gate.trace() {
 		if event.Act != act {
 			act = event.Act
-			fmt.Fprintf(&out, "  -- %s\n", r.scenario.Acts[act].Name)
+			fmt.Fprintf(&out, "  -- %s\n", r.Scenario.Acts[act].Name)
 		}
 		fmt.Fprintf(&out, "  %s\n", event)
 	}
 	if log := r.log.errors(); len(log) > 0 {
 		fmt.Fprintf(&out, "\nthe operator's errors:\n  %s\n", strings.Join(log, "\n  "))
 	}
-	r.t.Error(out.String())
+	r.T.Error(out.String())
 }
 
 // String is a line of a trace.
@@ -89,14 +82,14 @@ func (e Event) String() string {
 	if e.Status > 0 {
 		status = fmt.Sprint(e.Status)
 	}
-	if e.Effect.Provider {
-		notes = append(notes, e.Path+" "+e.IdempotencyKey)
+	if e.Outside() {
+		notes = append(notes, e.Path+" "+e.Mark)
 	}
 	if e.End == 0 {
 		status = "under way"
 	}
 	body := ""
-	if !e.Read && !e.Effect.Provider && len(e.Request) > 0 {
+	if !e.Read && !e.Outside() && len(e.Request) > 0 {
 		body = string(e.Request)
 		if len(body) > 2000 {
 			body = body[:2000] + "..."

@@ -2,39 +2,30 @@ package faults
 
 import (
 	"fmt"
+	"maps"
 	"math"
 	"net/http"
 	"strings"
 	"time"
-
-	"avalonhosting.example/bucketoperator/internal/mockprovider"
 )
 
 // boundedEffects: no more was created or deleted than without faults, and for
 // what the user has done besides.
-func boundedEffects(r *run) []string {
+func boundedEffects(r *Execution) []string {
 	if r.reference == nil {
 		return nil
 	}
 	counts := map[string]int{}
 	for _, event := range r.gate.trace() {
 		verb := event.Effect.Verb
-		if !event.Effect.Provider && !event.Extra && event.Status > 0 && event.Status < 300 && (verb == http.MethodPost || verb == http.MethodDelete) {
-			counts[event.Effect.Key()]++
+		if !event.Outside() && !event.Extra && event.Status > 0 && event.Status < 300 && (verb == http.MethodPost || verb == http.MethodDelete) {
+			counts[event.Effect.Name()]++
 		}
 	}
-	for _, call := range r.world.Provider.Calls() {
-		switch call.Outcome {
-		case mockprovider.Created:
-			counts[providerCreates]++
-		case mockprovider.Deleted:
-			counts[providerDeletes]++
-		case mockprovider.Nothing, mockprovider.Replayed, mockprovider.Found, mockprovider.Absent, mockprovider.Resized:
-		}
-	}
+	maps.Copy(counts, r.Outside.Tally().Done)
 	var found []string
 	for key, n := range counts {
-		if most := r.reference.allowed(r.scenario, key, r.plan.lastAct()) + r.allowance[key]; n > most {
+		if most := r.reference.allowed(r.Scenario, key, r.plan.lastAct()) + r.allowance[key]; n > most {
 			found = append(found, fmt.Sprintf("%s was done %d times, at most %d without faults", key, n, most))
 		}
 	}
@@ -49,57 +40,43 @@ func (p Plan) lastAct() int {
 	return p.Act
 }
 
-// nothingRoundTheGate: the provider has got the calls that the gate has let
+// nothingRoundTheGate: the outside has got the calls that the gate has let
 // through, and no other.
-func nothingRoundTheGate(r *run) []string {
-	passed, came := map[mockprovider.Operation]int{}, map[mockprovider.Operation]int{}
-	operations := map[string]mockprovider.Operation{
-		http.MethodPost: mockprovider.Create, http.MethodPatch: mockprovider.Resize,
-		http.MethodDelete: mockprovider.Delete, http.MethodGet: mockprovider.Get,
-	}
+func nothingRoundTheGate(r *Execution) []string {
+	passed, cutOff := map[string]int{}, map[string]int{}
 	for _, event := range r.gate.trace() {
-		if event.Effect.Provider && event.Status > 0 {
-			passed[operations[event.Effect.Verb]]++
+		call := string(event.Effect.Port) + " " + event.Effect.Verb
+		switch {
+		case !event.Outside():
+		case event.Status > 0:
+			passed[call]++
+		case event.Fault == None:
+			cutOff[call]++ // when its incarnation stopped: it may have arrived
 		}
 	}
-	r.mu.Lock()
-	passed[mockprovider.Get] += r.probes
-	r.mu.Unlock()
-	for _, call := range r.world.Provider.Calls() {
-		came[call.Operation]++
-	}
+	came := r.Outside.Tally().Arrived
+	calls := maps.Clone(passed)
+	maps.Copy(calls, came)
 	var found []string
-	for _, operation := range []mockprovider.Operation{mockprovider.Create, mockprovider.Resize, mockprovider.Delete, mockprovider.Get, mockprovider.Other} {
-		// A call that was cut off when its incarnation stopped may have arrived.
-		if came[operation] > passed[operation]+r.cutOff(operation, operations) || came[operation] < passed[operation] {
-			found = append(found, fmt.Sprintf("%s: %d calls came to the provider, %d passed the gate", operation, came[operation], passed[operation]))
+	for call := range calls {
+		if came[call] > passed[call]+cutOff[call] || came[call] < passed[call] {
+			found = append(found, fmt.Sprintf("%s: %d calls came to the outside, %d passed the gate", call, came[call], passed[call]))
 		}
 	}
 	return append(found, r.foreignWrites()...)
 }
 
-// cutOff counts the calls that were forwarded and whose answer never came.
-func (r *run) cutOff(operation mockprovider.Operation, operations map[string]mockprovider.Operation) int {
-	n := 0
-	for _, event := range r.gate.trace() {
-		if event.Effect.Provider && event.Status == 0 && event.Fault == None && operations[event.Effect.Verb] == operation {
-			n++
-		}
-	}
-	return n
-}
-
 // foreignWrites: each version of an object whose last writer was the operator is
 // one that the gate has seen written.
-func (r *run) foreignWrites() []string {
+func (r *Execution) foreignWrites() []string {
 	written := map[string]bool{}
 	unanswered := false
 	for _, event := range r.gate.trace() {
-		if event.Effect.Provider || event.Read {
+		if event.Outside() || event.Read {
 			continue
 		}
 		unanswered = unanswered || event.Status == 0 && event.Fault == None
-		object := metadataOf(event.Response)
+		object := MetadataOf(event.Response)
 		written[object.UID+"@"+object.ResourceVersion] = true
 	}
 	if unanswered {
@@ -111,7 +88,7 @@ func (r *run) foreignWrites() []string {
 		uid := string(revision.Object.GetUID())
 		var mine strings.Builder
 		for _, entry := range revision.Object.GetManagedFields() {
-			if entry.Manager == "bucketoperator" {
+			if entry.Manager == r.adapter.FieldManager {
 				fmt.Fprint(&mine, entry.Operation, entry.Subresource, entry.Time, string(entry.FieldsV1.GetRawBytes()))
 			}
 		}
@@ -122,22 +99,22 @@ func (r *run) foreignWrites() []string {
 		}
 		if !written[uid+"@"+revision.Object.GetResourceVersion()] {
 			found = append(found, fmt.Sprintf("%s %s was written by the operator at version %s, and not through the gate",
-				revision.Kind, revision.Object.GetName(), revision.Object.GetResourceVersion()))
+				revision.Resource, revision.Object.GetName(), revision.Object.GetResourceVersion()))
 		}
 	}
 	return found
 }
 
 // retryLaw: failing attempts become rarer, and a Retry-After is honoured.
-func retryLaw(r *run) []string {
+func retryLaw(r *Execution) []string {
 	var found []string
 	trace := r.gate.trace()
 	for i, event := range trace {
-		if event.Fault != Throttled || !event.Effect.Provider {
+		if event.Fault != Throttled || !event.Outside() {
 			continue
 		}
 		for _, later := range trace[i+1:] {
-			if later.Effect.Key() == event.Effect.Key() && later.Path == event.Path && later.Epoch == event.Epoch {
+			if later.Effect.Name() == event.Effect.Name() && later.Path == event.Path && later.Epoch == event.Epoch {
 				if gap := later.At.Sub(event.At); gap < time.Second {
 					found = append(found, fmt.Sprintf("%s was told to come back after 1s and came after %s", later, gap))
 				}
@@ -155,8 +132,8 @@ func retryLaw(r *run) []string {
 		if n := len(attempts); n > 1 {
 			elapsed := attempts[n-1].At.Sub(attempts[0].At)
 			// 10 ms, doubling; two passes more for what watches may have told of.
-			if most := 3 + math.Log2(1+float64(elapsed/(10*time.Millisecond))); float64(n) > most {
-				found = append(found, fmt.Sprintf("%d attempts at a dead provider within %s", n, elapsed))
+			if most := 3 + math.Log2(1+float64(elapsed/minBackoff)); float64(n) > most {
+				found = append(found, fmt.Sprintf("%d attempts at a dead outside within %s", n, elapsed))
 			}
 		}
 	}

@@ -4,8 +4,6 @@ import (
 	"context"
 	"fmt"
 	"time"
-
-	storagev1 "avalonhosting.example/bucketoperator/api/storage/v1"
 )
 
 // stabilityResync makes an incarnation compare all the time.
@@ -14,17 +12,17 @@ const stabilityResync = 60 * time.Millisecond
 // restingPasses is how many comparisons a settled state has to stand.
 const restingPasses = 3
 
-// checkRest: a restart and several comparisons with the provider, all without
+// checkRest: a restart and several comparisons with the outside, all without
 // an effect, and no object is another version after them.
-func (r *run) checkRest(act Act) {
+func (r *Execution) checkRest(act Act) {
 	versions := r.versions()
 	effects, reads := r.counts()
 	resync := r.resync
-	// A bucket with an id is compared. Without one there is nothing to count, so
+	// What has something outside is compared. Without that there is nothing to count, so
 	// rest is all that can be waited for; and a comparison may be another try.
 	r.resync = 0
 	wantReads := 0
-	if bucket := of[*storagev1.StorageBucket](r, kindBucket, bucketName); bucket != nil && bucket.Status.ID != "" {
+	if r.adapter.Compares(r) {
 		r.resync, wantReads = stabilityResync, restingPasses
 	}
 	r.restart()
@@ -57,15 +55,15 @@ func (r *run) checkRest(act Act) {
 		return // only the teardown is left
 	}
 	r.resync = resync
-	r.operator.Stop(r.t)
+	r.operator.Stop(r.T)
 	begun := r.log.length()
 	r.restart()
 	// A first pass that comes after the next act would do for the event of that act.
 	r.eventually(func(context.Context) string {
-		for resource, kind := range map[string]string{kindBucket: "StorageBucket", kindConfig: "BucketProviderConfig"} {
-			for name := range r.recorder.all(resource) {
-				if !r.log.passed(begun, kind, name) {
-					return fmt.Sprintf("no pass over %s %s since the start", kind, name)
+		for _, resource := range r.adapter.Resources {
+			for name := range r.recorder.all(resource.Name) {
+				if resource.Reconciled && !r.log.passed(begun, resource.Kind, name) {
+					return fmt.Sprintf("no pass over %s %s since the start", resource.Kind, name)
 				}
 			}
 		}
@@ -77,11 +75,11 @@ func (r *run) checkRest(act Act) {
 }
 
 // versions are the resourceVersions of all objects.
-func (r *run) versions() map[string]string {
+func (r *Execution) versions() map[string]string {
 	versions := map[string]string{}
-	for kind := range newLists() {
-		for name, object := range r.recorder.all(kind) {
-			versions[kind+"/"+name] = object.GetResourceVersion()
+	for _, resource := range r.adapter.Resources {
+		for name, object := range r.recorder.all(resource.Name) {
+			versions[resource.Name+"/"+name] = object.GetResourceVersion()
 		}
 	}
 	return versions
@@ -89,16 +87,16 @@ func (r *run) versions() map[string]string {
 
 // effective tells whether the event may have changed something.
 func (e Event) effective() bool {
-	return !e.Read && (e.Effect.Provider || e.Status > 0 && e.Status < 300)
+	return !e.Read && (e.Outside() || e.Status > 0 && e.Status < 300)
 }
 
-// counts are the effects and the calls that read at the provider, so far.
-func (r *run) counts() (effects, reads int) {
+// counts are the effects and the calls that read outside, so far.
+func (r *Execution) counts() (effects, reads int) {
 	for _, event := range r.gate.trace() {
 		switch {
 		case event.effective():
 			effects++
-		case event.Effect.Provider:
+		case event.Outside():
 			reads++
 		}
 	}

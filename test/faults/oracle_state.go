@@ -9,81 +9,56 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-
-	storagev1 "avalonhosting.example/bucketoperator/api/storage/v1"
-	"avalonhosting.example/bucketoperator/internal/mockprovider"
 )
 
-// snapshot is the state of the namespace and of the provider, without what has
-// to differ between two runs: times, versions, uids, ids, keys, the port.
-func (r *run) snapshot() string {
+// secrets is the resource whose objects may hold secrets.
+const secrets = "secrets"
+
+// snapshot is the state of the namespace and of the outside, without what has
+// to differ between two runs: times, versions, uids, ids, marks.
+func (r *Execution) snapshot() string {
 	mask := r.masks()
 	var parts []string
-	for _, kind := range []string{kindBucket, kindConfig, kindSecret, kindService} {
-		for _, object := range r.recorder.all(kind) {
-			parts = append(parts, kind+" "+mask.Replace(plain(r, kind, object)))
+	for _, resource := range r.adapter.Resources {
+		for _, object := range r.recorder.all(resource.Name) {
+			parts = append(parts, resource.Name+" "+mask.Replace(plain(r, resource.Name, object)))
 		}
 	}
-	for _, bucket := range r.world.Provider.Buckets() {
-		bucket.CreatedAt = bucket.CreatedAt.Truncate(0).Truncate(1 << 62)
-		line, _ := json.MarshalIndent(bucket, "", "  ")
-		parts = append(parts, "at the provider "+mask.Replace(string(line)))
+	for _, item := range r.Outside.Inventory() {
+		parts = append(parts, "outside "+mask.Replace(item.State))
 	}
 	slices.Sort(parts)
 	return strings.Join(parts, "\n")
 }
 
-// masks replaces what differs by what it stands for: ids count from the first
-// bucket that was made, so that one more bucket shows.
-func (r *run) masks() *strings.Replacer {
-	_, port, _ := strings.Cut(strings.TrimPrefix(r.world.URL, "http://"), ":")
-	pairs := []string{r.world.Namespace, "NAMESPACE", port, "11111"}
-	label := map[string]string{}
-	for i, id := range r.madeIDs() {
-		label[id] = fmt.Sprintf("bucket-no-%d", i+1)
-		pairs = append(pairs, id, label[id])
-	}
-	for _, bucket := range r.world.Provider.Buckets() {
-		pairs = append(pairs, bucket.Key, "key-of-"+label[bucket.ID])
-	}
-	for _, kind := range []string{kindBucket, kindConfig} {
-		for name, object := range r.recorder.all(kind) {
-			if key := object.GetAnnotations()[storagev1.IdempotencyKeyAnnotation]; key != "" {
-				pairs = append(pairs, key, "key-of-no-bucket")
+// masks replaces what differs by what it stands for.
+func (r *Execution) masks() *strings.Replacer {
+	pairs := append([]string{r.Namespace, "NAMESPACE"}, r.Outside.Masks()...)
+	for _, resource := range r.adapter.Resources {
+		if !resource.Reconciled {
+			continue
+		}
+		for name, object := range r.recorder.all(resource.Name) {
+			if mark := r.adapter.MarkOf(metadataFrom(object)); mark != "" {
+				pairs = append(pairs, mark, "mark-of-nothing")
 			}
 			pairs = append(pairs, string(object.GetUID()), "uid-of-"+name)
-		}
-	}
-	if secret := r.recorder.get(kindSecret, accessName); isForeign(secret) {
-		for _, owner := range secret.GetOwnerReferences() {
-			pairs = append(pairs, string(owner.UID), "uid-of-somebody")
 		}
 	}
 	return strings.NewReplacer(pairs...)
 }
 
-// madeIDs are the ids of all buckets that the provider has made, in order.
-func (r *run) madeIDs() []string {
-	var ids []string
-	for _, call := range r.world.Provider.Calls() {
-		if call.Outcome == mockprovider.Created {
-			ids = append(ids, call.ID)
-		}
-	}
-	return ids
-}
-
 // plain is an object as indented JSON, without what the API server makes up.
-func plain(r *run, kind string, object client.Object) string {
+func plain(r *Execution, resource string, object client.Object) string {
 	raw, err := json.Marshal(object)
 	if err != nil {
-		r.t.Fatal(err)
+		r.T.Fatal(err)
 	}
 	var fields map[string]any
 	decoder := json.NewDecoder(bytes.NewReader(raw))
 	decoder.UseNumber()
 	if err := decoder.Decode(&fields); err != nil {
-		r.t.Fatal(err)
+		r.T.Fatal(err)
 	}
 	meta := fields["metadata"].(map[string]any)
 	generation := fmt.Sprint(meta["generation"])
@@ -97,17 +72,18 @@ func plain(r *run, kind string, object client.Object) string {
 	if status, ok := fields["status"].(map[string]any); ok {
 		plainStatus(status, generation)
 	}
-	if data, ok := fields["data"].(map[string]any); ok && kind == kindSecret {
+	if data, ok := fields["data"].(map[string]any); ok && resource == secrets {
 		for key, value := range readable(data) {
 			data[key] = value
 		}
 	}
-	if spec, ok := fields["spec"].(map[string]any); ok && kind == kindService {
+	if spec, ok := fields["spec"].(map[string]any); ok && resource == "services" {
 		delete(spec, "clusterIPs")
 	}
+	r.adapter.Mask(resource, fields)
 	out, err := json.MarshalIndent(fields, "", "  ")
 	if err != nil {
-		r.t.Fatal(err)
+		r.T.Fatal(err)
 	}
 	return string(out)
 }
@@ -124,7 +100,7 @@ func readable(data map[string]any) map[string]string {
 	return decoded
 }
 
-// plainStatus takes times and the revision of the configuration out, and puts
+// plainStatus takes times out, and puts
 // generations in relation to the object's.
 func plainStatus(status map[string]any, generation string) {
 	current := func(fields map[string]any) {
@@ -133,10 +109,6 @@ func plainStatus(status map[string]any, generation string) {
 		}
 	}
 	current(status)
-	delete(status, "createOutcome") // less may be known after a crash
-	if provider, ok := status["provider"].(map[string]any); ok {
-		delete(provider, "revision")
-	}
 	conditions, _ := status["conditions"].([]any)
 	for _, c := range conditions {
 		condition := c.(map[string]any)
@@ -157,37 +129,37 @@ func difference(want, have string) string {
 	return cmp.Diff(strings.Split(want, "\n"), strings.Split(have, "\n"))
 }
 
-// checkOneToOne: the provider has a bucket for each object that says so, and no other.
-func (r *run) checkOneToOne() {
-	byKey := map[string]string{}
-	for _, bucket := range r.world.Provider.Buckets() {
-		if bucket.Key == "" {
-			r.violation.add("4 one to one", "bucket "+bucket.ID+" at the provider bears no key")
+// checkOneToOne: there is something outside for each object that says so, and no more.
+func (r *Execution) checkOneToOne() {
+	const oracle = "4 one to one"
+	byMark := map[string]string{}
+	for _, item := range r.Outside.Inventory() {
+		if item.Mark == "" {
+			r.violation.add(oracle, item.ID+" outside bears no mark")
 		}
-		byKey[bucket.Key] = bucket.ID
+		byMark[item.Mark] = item.ID
 	}
-	for name, object := range r.recorder.all(kindBucket) {
-		key := object.GetAnnotations()[storagev1.IdempotencyKeyAnnotation]
-		id := object.(*storagev1.StorageBucket).Status.ID
-		if id != "" && byKey[key] != id {
-			r.violation.add("4 one to one", fmt.Sprintf("StorageBucket %s has id %q, its key made %q", name, id, byKey[key]))
+	for name, object := range r.recorder.all(r.adapter.Subject.Resource) {
+		mark := r.adapter.MarkOf(metadataFrom(object))
+		if id := r.adapter.IDOf(object); id != "" && byMark[mark] != id {
+			r.violation.add(oracle, fmt.Sprintf("%s has id %q, its mark made %q", name, id, byMark[mark]))
 		}
-		delete(byKey, key)
+		delete(byMark, mark)
 	}
-	for key, id := range byKey {
-		r.violation.add("4 one to one", fmt.Sprintf("bucket %s at the provider, made with %s, belongs to no object", id, key))
+	for mark, id := range byMark {
+		r.violation.add(oracle, fmt.Sprintf("%s outside, made with %s, belongs to no object", id, mark))
 	}
 }
 
-// nothingLeft: after the teardown there is nothing, at the provider or in the namespace.
-func nothingLeft(r *run) []string {
+// nothingLeft: after the teardown there is nothing, outside or in the namespace.
+func nothingLeft(r *Execution) []string {
 	var found []string
-	for _, bucket := range r.world.Provider.Buckets() {
-		found = append(found, "bucket "+bucket.ID+" is still at the provider")
+	for _, item := range r.Outside.Inventory() {
+		found = append(found, item.ID+" is still there outside")
 	}
-	for kind := range newLists() {
-		for name := range r.recorder.all(kind) {
-			found = append(found, kind+"/"+name+" is still there")
+	for _, resource := range r.adapter.Resources {
+		for name := range r.recorder.all(resource.Name) {
+			found = append(found, resource.Name+"/"+name+" is still there")
 		}
 	}
 	return found

@@ -13,13 +13,13 @@ import (
 // preconditions: a delete names the uid that it means, a write to an object
 // that others write to names the version that it builds on, and what the
 // operator makes or changes besides is its own.
-func preconditions(r *run) []string {
+func preconditions(r *Execution) []string {
 	var found []string
 	for _, event := range r.gate.trace() {
-		if event.Effect.Provider || event.Read || event.Extra {
+		if event.Outside() || event.Read || event.Extra {
 			continue
 		}
-		sent := metadataOf(event.Request)
+		sent := MetadataOf(event.Request)
 		switch event.Effect.Verb {
 		case http.MethodDelete:
 			var options struct {
@@ -39,7 +39,7 @@ func preconditions(r *run) []string {
 				found = append(found, "a patch without a resourceVersion or uid: "+event.String())
 			}
 		}
-		if message := owned(event); message != "" {
+		if message := owned(r.adapter.Children, event); message != "" {
 			found = append(found, message)
 		}
 	}
@@ -47,12 +47,12 @@ func preconditions(r *run) []string {
 }
 
 // owned says what is wrong with a write to an object that has to be the operator's.
-func owned(event Event) string {
-	child := slices.Contains([]string{"secrets/" + accessName, "services/" + bucketName, "endpointslices/" + bucketName}, event.Effect.Target)
+func owned(children []Object, event Event) string {
+	child := slices.ContainsFunc(children, func(o Object) bool { return o.String() == event.Effect.Target() })
 	if !child || event.Status == 0 || event.Status >= 300 || event.Effect.Verb == http.MethodDelete {
 		return ""
 	}
-	for _, owner := range metadataOf(event.Response).OwnerReferences {
+	for _, owner := range MetadataOf(event.Response).OwnerReferences {
 		if owner.Controller {
 			return ""
 		}
@@ -62,17 +62,17 @@ func owned(event Event) string {
 
 // noEmptyWrites: no write leaves everything as it was, not even by a new
 // version that differs in nothing.
-func noEmptyWrites(r *run) []string {
+func noEmptyWrites(r *Execution) []string {
 	var found []string
 	known := map[string]int{} // when a version of an object was first answered with
 	for _, event := range byEnd(r.gate.trace()) {
-		if event.Effect.Provider || event.Read || event.Status == 0 || event.Status >= 300 {
+		if event.Outside() || event.Read || event.Status == 0 || event.Status >= 300 {
 			continue
 		}
-		object := metadataOf(event.Response)
+		object := MetadataOf(event.Response)
 		version := object.UID + "@" + object.ResourceVersion
 		at, seen := known[version]
-		based := metadataOf(event.Request).ResourceVersion
+		based := MetadataOf(event.Request).ResourceVersion
 		released := object.DeletionTimestamp != nil && len(object.Finalizers) == 0 // the write that lets an object go makes no version
 		if !event.Extra && !released && event.Effect.Verb != http.MethodDelete && (seen && at < event.Begin || based != "" && based == object.ResourceVersion) {
 			found = append(found, "the write changed nothing: "+event.String())
@@ -85,7 +85,7 @@ func noEmptyWrites(r *run) []string {
 	for _, revision := range r.recorder.revisions() {
 		uid := string(revision.Object.GetUID())
 		if before := last[uid]; before != nil && !revision.Deleted && sameButForVersions(before, revision.Object) {
-			found = append(found, fmt.Sprintf("%s %s: versions %s and %s differ in nothing", revision.Kind, revision.Object.GetName(),
+			found = append(found, fmt.Sprintf("%s %s: versions %s and %s differ in nothing", revision.Resource, revision.Object.GetName(),
 				before.GetResourceVersion(), revision.Object.GetResourceVersion()))
 		}
 		last[uid] = revision.Object

@@ -6,7 +6,6 @@ import (
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"avalonhosting.example/bucketoperator/internal/operatortest"
 	"avalonhosting.example/bucketoperator/localcluster/testplane"
 )
 
@@ -37,13 +36,18 @@ func (p *places) put(namespace string) {
 	p.of = append(p.of, namespace)
 }
 
-var shared struct {
-	once   sync.Once
-	client client.WithWatch
-}
+// clients has a client for each adapter: making one costs a discovery.
+var clients sync.Map
 
-// sharedClient is one client for all runs: making one costs a discovery.
-func sharedClient(t testing.TB) client.WithWatch {
-	shared.once.Do(func() { shared.client = operatortest.NewClient(t) })
-	return shared.client
+// clientOf is the one client for all runs of an adapter.
+func clientOf(t testing.TB, a *Adapter) client.WithWatch {
+	if c, ok := clients.Load(a.Scheme); ok {
+		return c.(client.WithWatch)
+	}
+	c, err := client.NewWithWatch(testplane.Config(), client.Options{Scheme: a.Scheme})
+	if err != nil {
+		t.Fatalf("making a client: %v", err)
+	}
+	clients.Store(a.Scheme, c)
+	return c
 }

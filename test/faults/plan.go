@@ -15,6 +15,9 @@ type Plan struct {
 	// Fault happens At an effect. None leaves all of them alone.
 	Fault Fault
 	At    Effect
+	// Then is what goes wrong with the first effect of the recovery from Fault;
+	// empty for nothing.
+	Then Fault
 	// While is what the user does while the operator is down after a crash.
 	While While
 	// Stale is what goes wrong with an informer.
@@ -22,26 +25,6 @@ type Plan struct {
 	// Act is the act of the scenario in which it goes wrong.
 	Act int
 }
-
-// While is what a user does while the operator is down.
-type While string
-
-const (
-	// Nothing is done.
-	Nothing While = ""
-	// Delete deletes the bucket.
-	Delete While = "delete"
-	// Recreate deletes the bucket and creates it again under the same name.
-	Recreate While = "recreate"
-	// ChangeBack changes the specs of bucket and configuration and changes them back.
-	ChangeBack While = "change-back"
-	// Damage edits the bucket's Secret and deletes its Service.
-	Damage While = "damage"
-	// RemoveProvider deletes the provider's Secret and the configuration.
-	RemoveProvider While = "remove-provider"
-)
-
-var whiles = []While{Nothing, Delete, Recreate, ChangeBack, Damage, RemoveProvider}
 
 // Name is the same in each process: it is how a plan is asked for.
 func (p Plan) Name() string {
@@ -55,6 +38,9 @@ func (p Plan) Name() string {
 	if p.While != Nothing {
 		name += "+" + string(p.While)
 	}
+	if p.Then != "" {
+		name += "/then/" + string(p.Then)
+	}
 	return name
 }
 
@@ -65,12 +51,14 @@ func (p Plan) Kind() string {
 		return "watch " + string(p.Stale.How)
 	case p.While != Nothing:
 		return string(p.Fault) + "+" + string(p.While)
+	case p.Then != "":
+		return string(p.Fault) + ", then " + string(p.Then)
 	}
 	return string(p.Fault)
 }
 
 // plans are all plans of a scenario, made from what happened in its reference run.
-func plans(s Scenario, reference *Reference) []Plan {
+func plans(a *Adapter, s Scenario, reference *Reference) []Plan {
 	all := []Plan{{Scenario: s.Name, Fault: None}}
 	for _, step := range reference.Steps {
 		if step.Echo || step.Read && s.Acts[step.Act].Clocked {
@@ -78,13 +66,16 @@ func plans(s Scenario, reference *Reference) []Plan {
 		}
 		for _, fault := range faultsOf(step.Effect, step.Read) {
 			plan := Plan{Scenario: s.Name, Fault: fault, At: step.Effect, Act: step.Act}
+			all = append(all, plan)
+			if !step.Read && slices.Contains(firsts, fault) {
+				all = append(all, pairs(plan)...)
+			}
 			if !fault.crashes() {
-				all = append(all, plan)
 				continue
 			}
-			for _, while := range whiles {
-				if while.makesSense(s, step.Act) {
-					plan.While = while
+			for _, interlude := range a.Interludes {
+				if interlude.MakesSense(s, step.Act) {
+					plan.While = interlude.Name
 					all = append(all, plan)
 				}
 			}
@@ -93,21 +84,22 @@ func plans(s Scenario, reference *Reference) []Plan {
 	return append(all, stalePlans(s, reference)...)
 }
 
-// makesSense tells whether there is something for the user to do it to.
-func (w While) makesSense(s Scenario, act int) bool {
-	before := s.Acts[:act+1]
-	bucketExists := slices.ContainsFunc(before, func(a Act) bool { return a.Name == createBucket })
-	switch w {
-	case Nothing:
-		return true
-	case RemoveProvider:
-		return !s.NoConfig
-	case Recreate:
-		return bucketExists && !slices.ContainsFunc(before, func(a Act) bool { return a.EndsConfig })
-	case Delete, ChangeBack, Damage:
-		return bucketExists
+// firsts are the faults that leave a recovery behind in which another can happen,
+// seconds are those others.
+var (
+	firsts  = []Fault{CrashBefore, CrashAfter, Failed, Lost, Conflict}
+	seconds = []Fault{CrashBefore, CrashAfter, Failed, Lost}
+)
+
+// pairs are the plan with a second fault each, once the recovery from the first
+// one has begun.
+func pairs(plan Plan) []Plan {
+	pairs := make([]Plan, len(seconds))
+	for i, second := range seconds {
+		pairs[i] = plan
+		pairs[i].Then = second
 	}
-	return false
+	return pairs
 }
 
 func stalePlans(s Scenario, reference *Reference) []Plan {
@@ -149,13 +141,13 @@ type Step struct {
 	Echo bool
 }
 
-// reference makes a Reference of a run.
-func referenceOf(trace []Event, snapshots []string, frames map[string][]int) *Reference {
+// referenceOf makes a Reference of a run.
+func referenceOf(subject Object, trace []Event, snapshots []string, frames map[string][]int) *Reference {
 	r := &Reference{Snapshots: snapshots, Frames: frames}
 	released := math.MaxInt
 	for _, event := range trace {
-		object := metadataOf(event.Response)
-		if event.Effect.Target == kindBucket+"/"+bucketName && object.DeletionTimestamp != nil && len(object.Finalizers) == 0 && !event.Read {
+		object := MetadataOf(event.Response)
+		if event.Effect.Port == API && event.Effect.Target() == subject.String() && object.DeletionTimestamp != nil && len(object.Finalizers) == 0 && !event.Read {
 			released = event.End
 		}
 		if !event.counts() {
@@ -163,7 +155,7 @@ func referenceOf(trace []Event, snapshots []string, frames map[string][]int) *Re
 		}
 		r.Steps = append(r.Steps, Step{
 			Effect: event.Effect, Read: event.Read, Act: event.Act, Status: event.Status,
-			Echo: event.Effect.Provider && event.Begin > released,
+			Echo: event.Outside() && event.Begin > released,
 		})
 	}
 	return r
@@ -189,9 +181,9 @@ func (r *Reference) sequences() map[string][]string {
 		if step.Read || step.Echo {
 			continue
 		}
-		key, _, _ := strings.Cut(step.Effect.Target, "/status")
-		if step.Effect.Provider {
-			key = "provider"
+		key, _, _ := strings.Cut(step.Effect.Target(), "/status")
+		if step.Effect.Port != API {
+			key = string(step.Effect.Port)
 		}
 		sequences[key] = append(sequences[key], fmt.Sprintf("act %d: %s: %d", step.Act, step.Effect, step.Status))
 	}
@@ -203,7 +195,7 @@ func (r *Reference) sequences() map[string][]string {
 func (r *Reference) allowed(s Scenario, key string, upTo int) int {
 	n := 0
 	for _, step := range r.Steps {
-		if step.Effect.Key() == key && step.Status < 300 && (step.Act <= upTo || s.Acts[step.Act].Teardown) {
+		if step.Effect.Name() == key && step.Status < 300 && (step.Act <= upTo || s.Acts[step.Act].Teardown) {
 			n++
 		}
 	}

@@ -6,36 +6,20 @@ import (
 	"maps"
 	"sync"
 
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/watch"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-
-	storagev1 "avalonhosting.example/bucketoperator/api/storage/v1"
 )
-
-// Kinds that are recorded.
-const (
-	kindBucket  = "storagebuckets"
-	kindConfig  = "bucketproviderconfigs"
-	kindSecret  = "secrets"
-	kindService = "services"
-)
-
-func newLists() map[string]client.ObjectList {
-	return map[string]client.ObjectList{
-		kindBucket: &storagev1.StorageBucketList{}, kindConfig: &storagev1.BucketProviderConfigList{},
-		kindSecret: &corev1.SecretList{}, kindService: &corev1.ServiceList{},
-	}
-}
 
 // Revision is a state that an object was in.
 type Revision struct {
-	Kind    string
-	Object  client.Object
-	Deleted bool
+	// Resource is the object's.
+	Resource string
+	Object   client.Object
+	Deleted  bool
 }
 
 // recorder follows a namespace with watches of its own, so that no revision of
@@ -43,7 +27,8 @@ type Revision struct {
 type recorder struct {
 	client    client.WithWatch
 	namespace string
-	onBucket  func(*storagev1.StorageBucket)
+	resources []Resource
+	seen      func(resource string, object client.Object)
 
 	mu      sync.Mutex
 	history []Revision
@@ -52,17 +37,21 @@ type recorder struct {
 	cancel  context.CancelFunc
 }
 
-// record starts a recorder. onBucket is called with each revision of a bucket.
-func record(ctx context.Context, c client.WithWatch, namespace string, onBucket func(*storagev1.StorageBucket)) (*recorder, error) {
+// record starts a recorder. seen is called with each revision of an object, as
+// it comes.
+func record(ctx context.Context, c client.WithWatch, namespace string, resources []Resource, seen func(string, client.Object)) (*recorder, error) {
 	ctx, cancel := context.WithCancel(ctx)
-	r := &recorder{client: c, namespace: namespace, onBucket: onBucket, cancel: cancel, live: map[string]map[string]client.Object{}}
-	for kind, list := range newLists() {
+	r := &recorder{client: c, namespace: namespace, resources: resources, seen: seen, cancel: cancel, live: map[string]map[string]client.Object{}}
+	for _, resource := range resources {
+		kind, list := resource.Name, resource.List()
 		r.live[kind] = map[string]client.Object{}
-		if err := c.List(ctx, list, client.InNamespace(namespace)); err != nil {
+		if err := c.List(ctx, list, client.InNamespace(namespace), client.MatchingLabels(resource.Labels)); err != nil {
 			cancel()
 			return nil, fmt.Errorf("listing %s: %w", kind, err)
 		}
-		w, err := c.Watch(ctx, list, &client.ListOptions{Namespace: namespace, Raw: &metav1.ListOptions{ResourceVersion: list.GetResourceVersion()}})
+		w, err := c.Watch(ctx, list, &client.ListOptions{
+			Namespace: namespace, LabelSelector: labels.SelectorFromSet(resource.Labels), Raw: &metav1.ListOptions{ResourceVersion: list.GetResourceVersion()},
+		})
 		if err != nil {
 			cancel()
 			return nil, fmt.Errorf("watching %s: %w", kind, err)
@@ -79,11 +68,11 @@ func (r *recorder) follow(kind string, w watch.Interface) {
 		if !ok {
 			continue
 		}
-		if bucket, ok := object.(*storagev1.StorageBucket); ok && event.Type != watch.Deleted {
-			r.onBucket(bucket)
+		if event.Type != watch.Deleted {
+			r.seen(kind, object)
 		}
 		r.mu.Lock()
-		r.history = append(r.history, Revision{Kind: kind, Object: object, Deleted: event.Type == watch.Deleted})
+		r.history = append(r.history, Revision{Resource: kind, Object: object, Deleted: event.Type == watch.Deleted})
 		if event.Type == watch.Deleted {
 			delete(r.live[kind], object.GetName())
 		} else {
@@ -100,8 +89,9 @@ func (r *recorder) stop() {
 
 // behind says what the recorder has not seen yet; empty when it has seen all.
 func (r *recorder) behind(ctx context.Context) string {
-	for kind, list := range newLists() {
-		if err := r.client.List(ctx, list, client.InNamespace(r.namespace)); err != nil {
+	for _, resource := range r.resources {
+		kind, list := resource.Name, resource.List()
+		if err := r.client.List(ctx, list, client.InNamespace(r.namespace), client.MatchingLabels(resource.Labels)); err != nil {
 			return err.Error()
 		}
 		n := 0
@@ -141,8 +131,8 @@ func (r *recorder) revisions() []Revision {
 	return append([]Revision{}, r.history...)
 }
 
-// of is the object of that name as last seen; a nil pointer when there is none.
-func of[T client.Object](r *run, kind, name string) T {
-	object, _ := r.recorder.get(kind, name).(T)
+// Of is the object of that name as last seen; a nil pointer when there is none.
+func Of[T client.Object](r *Execution, resource, name string) T {
+	object, _ := r.recorder.get(resource, name).(T)
 	return object
 }

@@ -1,7 +1,6 @@
 package misoperation_test
 
 import (
-	"context"
 	"net"
 	"net/http"
 	"regexp"
@@ -11,14 +10,12 @@ import (
 
 	"github.com/go-logr/logr"
 	"github.com/go-logr/logr/funcr"
-	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	storagev1 "avalonhosting.example/bucketoperator/api/storage/v1"
 	"avalonhosting.example/bucketoperator/internal/mockprovider"
-	"avalonhosting.example/bucketoperator/internal/operatortest"
+	"avalonhosting.example/bucketoperator/internal/testkit"
 )
 
 const (
@@ -35,7 +32,7 @@ const (
 
 // arena is a world in which the operator runs and is watched.
 type arena struct {
-	*operatortest.World
+	*testkit.World
 
 	mu       sync.Mutex
 	writes   map[string]int // to objects
@@ -47,17 +44,13 @@ type arena struct {
 func newArena(t *testing.T) *arena {
 	t.Helper()
 	a := &arena{
-		World:  operatortest.NewWorld(t, mockprovider.Options{APIKeys: map[string]string{goodKey: "tenant", "another-key": "other"}}),
+		World:  testkit.NewWorld(t, mockprovider.Options{APIKeys: map[string]string{goodKey: "tenant", "another-key": "other"}}),
 		writes: map[string]int{}, failures: map[string]int{},
 	}
 	t.Cleanup(func() { a.checkLimits(t) }) // after the operator has stopped
-	a.Start(t, operatortest.Settings{WrapAPI: a.countWrites, WrapProvider: onlyLoopback, Log: a.watchLog(t)})
-	a.Create(t, newSecret(goodSecret, goodKey), a.config(goodConfig), a.config(storagev1.DefaultBucketProviderConfigName))
+	a.Start(t, testkit.Settings{WrapAPI: a.countWrites, WrapProvider: onlyLoopback, Log: a.watchLog(t)})
+	a.Create(t, testkit.Secret(goodSecret, goodKey), a.config(goodConfig), a.config(storagev1.DefaultBucketProviderConfigName))
 	return a
-}
-
-func newSecret(name, key string) *corev1.Secret {
-	return &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: name}, StringData: map[string]string{"apiKey": key}}
 }
 
 // config is a good BucketProviderConfig with every field set.
@@ -84,7 +77,7 @@ func (a *arena) object(kind, name string, spec map[string]any) *unstructured.Uns
 
 // countWrites counts what the operator writes to each object, events aside.
 func (a *arena) countWrites(next http.RoundTripper) http.RoundTripper {
-	return roundTripper(func(r *http.Request) (*http.Response, error) {
+	return testkit.RoundTripper(func(r *http.Request) (*http.Response, error) {
 		if _, path, ok := strings.Cut(r.URL.Path, "/"+storagev1.GroupName+"/"); ok && r.Method != http.MethodGet {
 			a.mu.Lock()
 			a.writes[strings.TrimSuffix(path, "/status")]++
@@ -142,14 +135,10 @@ func (a *arena) failuresOf(bucket string) int {
 	return a.failures[bucket]
 }
 
-type roundTripper func(*http.Request) (*http.Response, error)
-
-func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
-
 // onlyLoopback keeps the calls to any other host from leaving the machine:
 // there is no such host.
 func onlyLoopback(next http.RoundTripper) http.RoundTripper {
-	return roundTripper(func(r *http.Request) (*http.Response, error) {
+	return testkit.RoundTripper(func(r *http.Request) (*http.Response, error) {
 		if ip := net.ParseIP(r.URL.Hostname()); r.URL.Hostname() == "localhost" || ip.IsLoopback() {
 			return next.RoundTrip(r)
 		}
@@ -160,19 +149,8 @@ func onlyLoopback(next http.RoundTripper) http.RoundTripper {
 // remove deletes an object and waits until it is gone.
 func (a *arena) remove(t *testing.T, object client.Object) {
 	t.Helper()
-	if err := client.IgnoreNotFound(a.Client.Delete(t.Context(), object)); err != nil {
-		t.Fatalf("deleting: %v", err)
-	}
-	operatortest.Eventually(t, func(ctx context.Context) string {
-		err := a.Client.Get(ctx, client.ObjectKeyFromObject(object), object)
-		switch {
-		case client.IgnoreNotFound(err) != nil:
-			return err.Error()
-		case err == nil:
-			return "it is still there"
-		}
-		return ""
-	})
+	a.Remove(t, object)
+	a.WaitGone(t, object)
 }
 
 // put gives an object the spec of another.
@@ -180,5 +158,5 @@ func (a *arena) put(t *testing.T, like *unstructured.Unstructured) {
 	t.Helper()
 	live := &unstructured.Unstructured{}
 	live.SetGroupVersionKind(like.GroupVersionKind())
-	operatortest.Modify(t, a.World, like.GetName(), live, func(o *unstructured.Unstructured) { o.Object["spec"] = like.DeepCopy().Object["spec"] })
+	testkit.Modify(t, a.World, like.GetName(), live, func(o *unstructured.Unstructured) { o.Object["spec"] = like.DeepCopy().Object["spec"] })
 }

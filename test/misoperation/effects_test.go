@@ -15,7 +15,7 @@ import (
 
 	storagev1 "avalonhosting.example/bucketoperator/api/storage/v1"
 	"avalonhosting.example/bucketoperator/internal/mockprovider"
-	"avalonhosting.example/bucketoperator/internal/operatortest"
+	"avalonhosting.example/bucketoperator/internal/testkit"
 )
 
 // effect changes one field and checks what follows from it outside the object
@@ -161,7 +161,7 @@ func encryptedIsHowTheBucketIsMade(t *testing.T, a *arena) {
 }
 
 func providerRefChoosesTheProvider(t *testing.T, a *arena) {
-	a.Create(t, newSecret("other", "another-key"), with(t, a.config("other"), "spec.secretRef.name", "other"))
+	a.Create(t, testkit.Secret("other", "another-key"), with(t, a.config("other"), "spec.secretRef.name", "other"))
 	for config, account := range map[string]string{goodConfig: "tenant", "other": "other"} {
 		b := a.made(t, a.bucket("at-"+config, config))
 		if got := a.atProvider(t, b.Status.ID).Account; got != account {
@@ -186,7 +186,7 @@ func statusTellsOfTheNewestSpec(t *testing.T, a *arena) {
 	a.made(t, a.bucket("photos", goodConfig))
 	a.put(t, with(t, a.bucket("photos", goodConfig), "spec.sizeGB", int64(200)))
 	a.put(t, with(t, a.config(goodConfig), "spec.resyncInterval", "2h"))
-	operatortest.Eventually(t, func(context.Context) string {
+	testkit.Eventually(t, func(context.Context) string {
 		b, c := a.Bucket(t, "photos"), a.Config(t, goodConfig)
 		if b.Generation < 2 || b.Status.ObservedGeneration != b.Generation || c.Generation < 2 || c.Status.ObservedGeneration != c.Generation {
 			return fmt.Sprintf("observed is %d of %d and %d of %d", b.Status.ObservedGeneration, b.Generation, c.Status.ObservedGeneration, c.Generation)
@@ -204,7 +204,7 @@ func phaseFollowsTheProvider(t *testing.T, a *arena) {
 		t.Fatal(err)
 	}
 	a.put(t, with(t, a.bucket("photos", goodConfig), "spec.sizeGB", int64(101)))
-	operatortest.Eventually(t, func(context.Context) string {
+	testkit.Eventually(t, func(context.Context) string {
 		if got := a.Bucket(t, "photos").Status.Phase; got != storagev1.BucketPhaseFailed {
 			return fmt.Sprintf("phase is %s, want Failed", got)
 		}
@@ -238,7 +238,7 @@ func revisionFollowsConfigAndSecret(t *testing.T, a *arena) {
 	} {
 		before := a.Bucket(t, "photos").Status.Provider.Revision
 		change()
-		operatortest.Eventually(t, func(context.Context) string {
+		testkit.Eventually(t, func(context.Context) string {
 			if after := a.Bucket(t, b.Name).Status.Provider.Revision; after == before || after == "" {
 				return fmt.Sprintf("after a change of %s the revision is %q as before", what, after)
 			}
@@ -264,7 +264,7 @@ func createOutcomeTellsThatNothingWasMade(t *testing.T, a *arena) {
 func conditionsAreComplete(t *testing.T, a *arena) {
 	b := a.made(t, a.bucket("photos", goodConfig))
 	var config *storagev1.BucketProviderConfig
-	operatortest.Eventually(t, func(context.Context) string {
+	testkit.Eventually(t, func(context.Context) string {
 		if config = a.Config(t, goodConfig); !meta.IsStatusConditionTrue(config.Status.Conditions, "Ready") {
 			return "the configuration is not Ready"
 		}
@@ -304,10 +304,10 @@ func typeIsTheProtocol(t *testing.T, a *arena) {
 }
 
 func endpointIsWhereCallsGo(t *testing.T, a *arena) {
-	other := operatortest.NewWorld(t, mockprovider.Options{APIKeys: map[string]string{goodKey: "tenant"}})
+	other := testkit.NewWorld(t, mockprovider.Options{APIKeys: map[string]string{goodKey: "tenant"}})
 	a.Create(t, with(t, a.config("other"), "spec.endpoint", other.URL))
 	a.Create(t, a.bucket("photos", "other"))
-	operatortest.Eventually(t, func(context.Context) string {
+	testkit.Eventually(t, func(context.Context) string {
 		if here, there := len(a.Provider.Buckets()), len(other.Provider.Buckets()); here != 0 || there != 1 {
 			return fmt.Sprintf("%d buckets are at the one provider and %d at the other, want 0 and 1", here, there)
 		}
@@ -316,7 +316,7 @@ func endpointIsWhereCallsGo(t *testing.T, a *arena) {
 }
 
 func secretRefIsTheKeyThatIsSent(t *testing.T, a *arena) {
-	a.Create(t, newSecret("other", "another-key"), with(t, a.config("other"), "spec.secretRef.name", "other"))
+	a.Create(t, testkit.Secret("other", "another-key"), with(t, a.config("other"), "spec.secretRef.name", "other"))
 	b := a.made(t, a.bucket("photos", "other"))
 	if got := a.atProvider(t, b.Status.ID).Account; got != "other" {
 		t.Errorf("the call was that of %s, want other", got)
@@ -340,7 +340,7 @@ func (a *arena) makeCrowd(t *testing.T, rateLimit map[string]any) (names []strin
 
 func rateHoldsCallsBack(t *testing.T, a *arena) {
 	names := a.makeCrowd(t, map[string]any{"qps": int64(1), "burst": int64(1)})
-	operatortest.Eventually(t, func(context.Context) string {
+	testkit.Eventually(t, func(context.Context) string {
 		for _, name := range names {
 			if a.Bucket(t, name).Status.CreateOutcome == storagev1.CreateOutcomeNotSent {
 				return ""
@@ -372,7 +372,7 @@ func resyncIntervalFindsWhatVanished(t *testing.T, a *arena) {
 	if _, err := a.Provider.Vanish(id); err != nil {
 		t.Fatal(err)
 	}
-	operatortest.Eventually(t, func(context.Context) string {
+	testkit.Eventually(t, func(context.Context) string {
 		if b := a.Bucket(t, "photos"); b.Status.ID == id || b.Status.ID == "" {
 			return "no other bucket took the place of the one that vanished"
 		}
@@ -388,7 +388,7 @@ func vanishedIDIsKeptUntilAnotherIsMade(t *testing.T, a *arena) {
 		t.Fatal(err)
 	}
 	a.put(t, with(t, a.bucket("photos", goodConfig), "spec.sizeGB", int64(101)))
-	operatortest.Eventually(t, func(context.Context) string {
+	testkit.Eventually(t, func(context.Context) string {
 		if got := a.Bucket(t, "photos").Status; got.VanishedID != id || got.ID != "" {
 			return fmt.Sprintf("vanishedID is %q and id %q, want %q and none", got.VanishedID, got.ID, id)
 		}

@@ -16,7 +16,7 @@ import (
 
 	storagev1 "avalonhosting.example/bucketoperator/api/storage/v1"
 	"avalonhosting.example/bucketoperator/internal/controllers"
-	"avalonhosting.example/bucketoperator/internal/operatortest"
+	"avalonhosting.example/bucketoperator/internal/testkit"
 	"avalonhosting.example/bucketoperator/localcluster"
 )
 
@@ -55,7 +55,7 @@ func TestTheDocumentedWayOutWithoutAnOperator(t *testing.T) {
 		t.Errorf("the commands do not show what is left at the provider:\n%s", output)
 	}
 	for _, object := range stuck {
-		operatortest.Eventually(t, func(ctx context.Context) string {
+		testkit.Eventually(t, func(ctx context.Context) string {
 			if err := c.Get(ctx, client.ObjectKeyFromObject(object), object); err == nil {
 				return fmt.Sprintf("%T %s is still there", object, object.GetName())
 			} else if client.IgnoreNotFound(err) != nil {

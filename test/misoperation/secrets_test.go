@@ -10,7 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"avalonhosting.example/bucketoperator/internal/operatortest"
+	"avalonhosting.example/bucketoperator/internal/testkit"
 )
 
 // TestSecrets puts into a configuration's Secret what does not belong there,
@@ -62,14 +62,14 @@ func TestSecrets(t *testing.T) {
 
 func (a *arena) setSecret(t *testing.T, name string, data map[string][]byte) {
 	t.Helper()
-	operatortest.Modify(t, a.World, name, &corev1.Secret{}, func(s *corev1.Secret) { s.Data = data })
+	testkit.Modify(t, a.World, name, &corev1.Secret{}, func(s *corev1.Secret) { s.Data = data })
 }
 
 // waitFor waits until a bucket is Ready or, unless told is empty, until its
 // message says so much.
 func (a *arena) waitFor(t *testing.T, bucket, told string) {
 	t.Helper()
-	operatortest.Eventually(t, func(context.Context) string {
+	testkit.Eventually(t, func(context.Context) string {
 		b := a.Bucket(t, bucket)
 		c := meta.FindStatusCondition(b.Status.Conditions, "Ready")
 		switch {

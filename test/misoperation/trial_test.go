@@ -14,7 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	storagev1 "avalonhosting.example/bucketoperator/api/storage/v1"
-	"avalonhosting.example/bucketoperator/internal/operatortest"
+	"avalonhosting.example/bucketoperator/internal/testkit"
 )
 
 // trial is a bucket, with a configuration of its own, that mistakes are made in.
@@ -77,7 +77,7 @@ func (r *trial) change(t *testing.T, mistakes ...mistake) (before storagev1.Obse
 func (r *trial) putRight(t *testing.T) {
 	t.Helper()
 	live, good := r.subject(t), r.subject(t)
-	operatortest.Eventually(t, func(ctx context.Context) string {
+	testkit.Eventually(t, func(ctx context.Context) string {
 		err := r.Client.Get(ctx, client.ObjectKeyFromObject(good), live)
 		if err == nil {
 			live.Object["spec"] = good.DeepCopy().Object["spec"]
@@ -99,7 +99,7 @@ func (r *trial) putRight(t *testing.T) {
 // settles waits until both objects are in order, with the mistake in one of them.
 func (r *trial) settles(t *testing.T, m mistake, before storagev1.ObservedProvider) {
 	t.Helper()
-	operatortest.Eventually(t, func(context.Context) string {
+	testkit.Eventually(t, func(context.Context) string {
 		config, bucket := r.Config(t, r.name), r.Bucket(t, r.name)
 		if _, why := judge(config, config.Status.Conditions, m); why != "" {
 			return why
@@ -131,7 +131,7 @@ func (r *trial) staysQuiet(t *testing.T) {
 	if c.Status != metav1.ConditionFalse || awaited || !meta.IsStatusConditionTrue(before.Status.Conditions, "Reconciling") {
 		return
 	}
-	operatortest.Eventually(t, func(context.Context) string {
+	testkit.Eventually(t, func(context.Context) string {
 		if n := r.failuresOf(r.name) - tried; n < failures {
 			return fmt.Sprintf("%s, which is %s, was tried again %d times", r.name, c.Reason, n)
 		}
@@ -145,7 +145,7 @@ func (r *trial) staysQuiet(t *testing.T) {
 // recovers waits until the bucket is Ready, and is the one that it was.
 func (r *trial) recovers(t *testing.T) {
 	t.Helper()
-	operatortest.Eventually(t, func(context.Context) string {
+	testkit.Eventually(t, func(context.Context) string {
 		bucket, config := r.Bucket(t, r.name), r.Config(t, r.name)
 		for _, object := range []interface {
 			client.Object
@@ -194,7 +194,7 @@ func (r *trial) deletedWithMistake(t *testing.T, m mistake) {
 	if err := r.Client.Delete(t.Context(), bucket); err != nil {
 		t.Fatal(err)
 	}
-	operatortest.Eventually(t, func(context.Context) string {
+	testkit.Eventually(t, func(context.Context) string {
 		b := r.Bucket(t, r.name)
 		if b == nil {
 			return ""
@@ -209,7 +209,7 @@ func (r *trial) deletedWithMistake(t *testing.T, m mistake) {
 	if r.Bucket(t, r.name) != nil && r.inConfig {
 		r.put(t, config)
 	}
-	operatortest.Eventually(t, func(context.Context) string {
+	testkit.Eventually(t, func(context.Context) string {
 		if b := r.Bucket(t, r.name); b != nil {
 			return fmt.Sprintf("it stays although the mistake was put right: %+v", b.Status.Conditions)
 		}

@@ -11,6 +11,8 @@ import (
 	prometheusv1 "github.com/prometheus/client_golang/api/prometheus/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"avalonhosting.example/bucketoperator/internal/testkit"
 )
 
 // dashboard is the part of a dashboard of Grafana that tells what it asks for.
@@ -107,7 +109,7 @@ func TestDashboardAndRulesWork(t *testing.T) {
 	}
 
 	waiting, round := d.queries(), 0
-	eventually(t, func(ctx context.Context) string {
+	testkit.Eventually(t, func(ctx context.Context) string {
 		round++
 		s.haveALife(t, fmt.Sprintf("life-%d", round))
 		var lack []string
@@ -124,8 +126,8 @@ func TestDashboardAndRulesWork(t *testing.T) {
 // haveALife creates a bucket, waits until it is ready, and deletes it.
 func (s *scene) haveALife(t *testing.T, name string) {
 	t.Helper()
-	s.Create(t, newBucket(name))
-	bucket := waitReady(t, s.World, name, metav1.ConditionTrue, "Available")
+	s.Create(t, testkit.Bucket(name))
+	bucket := s.World.WaitCondition(t, name, "Ready", metav1.ConditionTrue, "Available")
 	if err := client.IgnoreNotFound(s.Client.Delete(t.Context(), bucket)); err != nil {
 		t.Fatal(err)
 	}
@@ -137,7 +139,7 @@ func (p *prometheus) checkRules(t *testing.T) {
 	t.Helper()
 	want := len(readRules(t))
 	var alerting []prometheusv1.AlertingRule
-	eventually(t, func(ctx context.Context) string {
+	testkit.Eventually(t, func(ctx context.Context) string {
 		answer, err := p.Rules(ctx, nil)
 		if err != nil {
 			return err.Error()

@@ -7,14 +7,11 @@
 package observability_test
 
 import (
-	"context"
 	"os/exec"
 	"path/filepath"
 	"testing"
-	"time"
 
 	"github.com/go-logr/logr"
-	"k8s.io/apimachinery/pkg/util/wait"
 	ctrl "sigs.k8s.io/controller-runtime"
 
 	"avalonhosting.example/bucketoperator/localcluster"
@@ -24,23 +21,6 @@ import (
 func TestMain(m *testing.M) {
 	ctrl.SetLogger(logr.Discard()) // or it complains that there is none
 	testplane.Main(m)
-}
-
-// patience is far longer than anything takes here.
-const patience = 2 * time.Minute
-
-// eventually waits until condition returns an empty string, and fails with
-// what it last returned otherwise.
-func eventually(t *testing.T, condition func(ctx context.Context) string) {
-	t.Helper()
-	var last string
-	err := wait.PollUntilContextTimeout(t.Context(), 200*time.Millisecond, patience, true, func(ctx context.Context) (bool, error) {
-		last = condition(ctx)
-		return last == "", nil
-	})
-	if err != nil {
-		t.Fatalf("still not so after %s: %s", patience, last)
-	}
 }
 
 // inModule is the path of a file of this project.

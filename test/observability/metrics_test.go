@@ -12,6 +12,8 @@ import (
 	dto "github.com/prometheus/client_model/go"
 	"github.com/prometheus/common/expfmt"
 	"github.com/prometheus/common/model"
+
+	"avalonhosting.example/bucketoperator/internal/testkit"
 )
 
 // scraped are the operator's metrics by name, those of histograms and
@@ -19,7 +21,7 @@ import (
 func (s *scene) scraped(t *testing.T) map[string]bool {
 	t.Helper()
 	var families map[string]*dto.MetricFamily
-	eventually(t, func(ctx context.Context) string {
+	testkit.Eventually(t, func(ctx context.Context) string {
 		status, body, err := s.metrics(ctx, s.token)
 		if err != nil || status != http.StatusOK {
 			return fmt.Sprintf("scraping: %d %v", status, err)

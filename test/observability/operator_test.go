@@ -18,6 +18,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 
+	"avalonhosting.example/bucketoperator/internal/testkit"
 	"avalonhosting.example/bucketoperator/localcluster"
 	"avalonhosting.example/bucketoperator/localcluster/testplane"
 )
@@ -49,7 +50,7 @@ func startOperator(t *testing.T, namespace string, flags ...string) *operator {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { o.stop(t) })
-	eventually(t, func(ctx context.Context) string {
+	testkit.Eventually(t, func(ctx context.Context) string {
 		select {
 		case <-o.program.Ended():
 			t.Fatal(o.program.Err())

@@ -15,6 +15,7 @@ import (
 	"github.com/prometheus/common/model"
 	"sigs.k8s.io/yaml"
 
+	"avalonhosting.example/bucketoperator/internal/testkit"
 	"avalonhosting.example/bucketoperator/localcluster"
 )
 
@@ -70,7 +71,7 @@ func startPrometheus(t *testing.T, s *scene) *prometheus {
 
 func (p *prometheus) waitUntilItCollects(t *testing.T) {
 	t.Helper()
-	eventually(t, func(ctx context.Context) string {
+	testkit.Eventually(t, func(ctx context.Context) string {
 		select {
 		case <-p.program.Ended():
 			t.Fatal(p.program.Err())

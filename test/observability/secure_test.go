@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"avalonhosting.example/bucketoperator/internal/testkit"
 	"avalonhosting.example/bucketoperator/localcluster/testplane"
 )
 
@@ -25,7 +26,7 @@ func TestMetricsAreServedByTLSToReadersAlone(t *testing.T) {
 		{"a reader's", metricsReader(t, namespace, "reader"), http.StatusOK},
 	} {
 		// A role that was just given may take a moment.
-		eventually(t, func(ctx context.Context) string {
+		testkit.Eventually(t, func(ctx context.Context) string {
 			status, body, err := o.metrics(ctx, test.token)
 			if err != nil || status != test.want {
 				return fmt.Sprintf("with %s token: %d %v, want %d", test.whose, status, err, test.want)
@@ -49,7 +50,7 @@ func TestCertificateIsRenewedWithoutARestart(t *testing.T) {
 	o.certificate = files
 	token := metricsReader(t, namespace, "reader")
 	for range 3 {
-		eventually(t, func(ctx context.Context) string {
+		testkit.Eventually(t, func(ctx context.Context) string {
 			status, _, err := o.metrics(ctx, token)
 			if err != nil || status != http.StatusOK {
 				return fmt.Sprintf("version %d: %d %v", files.version, status, err)

@@ -15,7 +15,7 @@ import (
 
 	storagev1 "avalonhosting.example/bucketoperator/api/storage/v1"
 	"avalonhosting.example/bucketoperator/internal/mockprovider"
-	"avalonhosting.example/bucketoperator/internal/operatortest"
+	"avalonhosting.example/bucketoperator/internal/testkit"
 )
 
 // state is an object as the API server has it, and what tools are to make of it.
@@ -32,19 +32,19 @@ const (
 
 // stage brings objects of both kinds into every state that they can be in.
 type stage struct {
-	*operatortest.World
+	*testkit.World
 	states []state
 }
 
 func everyState(t *testing.T) []state {
 	t.Helper()
-	s := &stage{World: operatortest.NewWorld(t, mockprovider.Options{})}
-	s.Create(t, newConfig("default", s.URL), newBucket("photos"))
+	s := &stage{World: testkit.NewWorld(t, mockprovider.Options{})}
+	s.Create(t, testkit.Config("default", s.URL, ""), testkit.Bucket("photos"))
 	// Without any status, nothing says that there is more to come.
 	s.add("bucket that the operator has not seen", s.read(t, bucketKind, "photos"), status.CurrentStatus)
 	s.add("configuration that the operator has not seen", s.read(t, configKind, "default"), status.CurrentStatus)
 
-	operator := s.Start(t, operatortest.Settings{})
+	operator := s.Start(t, testkit.Settings{})
 	s.configs(t)
 	s.buckets(t)
 	s.deletions(t)
@@ -60,10 +60,10 @@ func (s *stage) add(name string, object *unstructured.Unstructured, kstatus stat
 func (s *stage) configs(t *testing.T) {
 	t.Helper()
 	s.Create(t,
-		newConfig("keyless", s.URL, withSecret("missing")),
+		testkit.Config("keyless", s.URL, "missing"),
 		&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "misspelt"}, StringData: map[string]string{"apikey": "x"}},
-		newConfig("misspelt", s.URL, withSecret("misspelt")),
-		newConfig("curious", "http://169.254.169.254"))
+		testkit.Config("misspelt", s.URL, "misspelt"),
+		testkit.Config("curious", "http://169.254.169.254", ""))
 	for _, c := range []struct {
 		state, name, status, reason string
 		kstatus                     status.Status
@@ -84,10 +84,10 @@ func (s *stage) buckets(t *testing.T) {
 		t.Fatal(err)
 	}
 	s.Create(t,
-		newConfig("slow", serve(t, slow)), newConfig("down", "http://127.0.0.1:1"),
-		newBucket("in-the-making", servedBy("slow")), newBucket("unanswered", servedBy("down")),
-		newBucket("homeless", servedBy("none")), newBucket("given-up"),
-		newBucket("refused", func(b *storagev1.StorageBucket) { b.Spec.Region = "atlantis-1" }))
+		testkit.Config("slow", serve(t, slow), ""), testkit.Config("down", "http://127.0.0.1:1", ""),
+		testkit.Bucket("in-the-making", testkit.ServedBy("slow")), testkit.Bucket("unanswered", testkit.ServedBy("down")),
+		testkit.Bucket("homeless", testkit.ServedBy("none")), testkit.Bucket("given-up"),
+		testkit.Bucket("refused", func(b *storagev1.StorageBucket) { b.Spec.Region = "atlantis-1" }))
 	givenUp := s.waitFor(t, bucketKind, "given-up", "Ready", "True", "Available")
 	if _, err := s.Provider.SetPhase(idOf(givenUp), mockprovider.Failed, "the disk is gone"); err != nil {
 		t.Fatal(err)
@@ -111,7 +111,7 @@ func (s *stage) buckets(t *testing.T) {
 
 func (s *stage) deletions(t *testing.T) {
 	t.Helper()
-	s.Create(t, newConfig("in-use", s.URL), newBucket("user", servedBy("in-use")), newBucket("going"), newBucket("blocked"))
+	s.Create(t, testkit.Config("in-use", s.URL, ""), testkit.Bucket("user", testkit.ServedBy("in-use")), testkit.Bucket("going"), testkit.Bucket("blocked"))
 	s.waitFor(t, bucketKind, "user", "Ready", "True", "Available")
 	for name, fault := range map[string]mockprovider.Fault{
 		"going":   {Status: http.StatusNoContent, Empty: true}, // it says so, and has not done it
@@ -120,7 +120,7 @@ func (s *stage) deletions(t *testing.T) {
 		id := idOf(s.waitFor(t, bucketKind, name, "Ready", "True", "Available"))
 		s.Provider.Faults().Add(mockprovider.Rule{Operation: mockprovider.Delete, Path: id, Fault: fault})
 	}
-	remove(t, s.World, newConfig("in-use", ""), newBucket("going"), newBucket("blocked"))
+	s.World.Remove(t, testkit.Config("in-use", "", ""), testkit.Bucket("going"), testkit.Bucket("blocked"))
 	s.add("bucket that is being deleted", s.waitFor(t, bucketKind, "going", "Ready", "False", "Deleting"), status.TerminatingStatus)
 	s.add("bucket whose deletion is blocked", s.waitFor(t, bucketKind, "blocked", "DeletionBlocked", "True", "ProviderUnavailable"), status.TerminatingStatus)
 	s.add("configuration that is kept for a bucket", s.waitFor(t, configKind, "in-use", "DeletionBlocked", "True", "InUse"), status.TerminatingStatus)
@@ -129,18 +129,18 @@ func (s *stage) deletions(t *testing.T) {
 // changes changes objects when no operator is there to see it.
 func (s *stage) changes(t *testing.T) {
 	t.Helper()
-	operatortest.Modify(t, s.World, "photos", newBucket(""), func(b *storagev1.StorageBucket) { b.Spec.SizeGB *= 2 })
-	operatortest.Modify(t, s.World, "default", newConfig("", ""), func(c *storagev1.BucketProviderConfig) { c.Spec.RateLimit.QPS = 7 })
-	operatortest.Modify(t, s.World, "refused", newBucket(""), func(b *storagev1.StorageBucket) { b.Spec.SizeGB *= 2 })
+	testkit.Modify(t, s.World, "photos", testkit.Bucket(""), func(b *storagev1.StorageBucket) { b.Spec.SizeGB *= 2 })
+	testkit.Modify(t, s.World, "default", testkit.Config("", "", ""), func(c *storagev1.BucketProviderConfig) { c.Spec.RateLimit.QPS = 7 })
+	testkit.Modify(t, s.World, "refused", testkit.Bucket(""), func(b *storagev1.StorageBucket) { b.Spec.SizeGB *= 2 })
 	s.add("bucket with a change that the operator has not seen", s.read(t, bucketKind, "photos"), status.InProgressStatus)
 	s.add("configuration with a change that the operator has not seen", s.read(t, configKind, "default"), status.InProgressStatus)
 	s.add("refused bucket with a change that the operator has not seen", s.read(t, bucketKind, "refused"), status.InProgressStatus)
 }
 
 // touch changes a bucket's spec in what makes no difference to the provider.
-func touch(t *testing.T, w *operatortest.World, bucket string) {
+func touch(t *testing.T, w *testkit.World, bucket string) {
 	t.Helper()
-	operatortest.Modify(t, w, bucket, newBucket(""), func(b *storagev1.StorageBucket) { b.Spec.DeletionPolicy = storagev1.DeletionPolicyRetain })
+	testkit.Modify(t, w, bucket, testkit.Bucket(""), func(b *storagev1.StorageBucket) { b.Spec.DeletionPolicy = storagev1.DeletionPolicyRetain })
 }
 
 func idOf(bucket *unstructured.Unstructured) string {
@@ -163,7 +163,7 @@ func (s *stage) read(t *testing.T, kind, name string) *unstructured.Unstructured
 func (s *stage) waitFor(t *testing.T, kind, name, conditionType, conditionStatus, reason string) *unstructured.Unstructured {
 	t.Helper()
 	var object *unstructured.Unstructured
-	operatortest.Eventually(t, func(context.Context) string {
+	testkit.Eventually(t, func(context.Context) string {
 		object = s.read(t, kind, name)
 		conditions, _, _ := unstructured.NestedSlice(object.Object, "status", "conditions")
 		for _, c := range conditions {

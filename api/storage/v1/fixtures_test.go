@@ -1,7 +1,6 @@
 package v1_test
 
 import (
-	"context"
 	"strings"
 	"testing"
 	"time"
@@ -9,7 +8,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/util/wait"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -103,20 +101,6 @@ func ready() metav1.Condition {
 	return metav1.Condition{
 		Type: "Ready", Status: metav1.ConditionTrue, Reason: "Available", Message: "bucket bucket-1 is active",
 		ObservedGeneration: 1, LastTransitionTime: metav1.NewTime(time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)),
-	}
-}
-
-// eventually waits until condition returns an empty string; what it returns
-// until then is what the test fails with.
-func eventually(t *testing.T, condition func(context.Context) string) {
-	t.Helper()
-	var last string
-	err := wait.PollUntilContextTimeout(t.Context(), 20*time.Millisecond, time.Minute, true, func(ctx context.Context) (bool, error) {
-		last = condition(ctx)
-		return last == "", nil
-	})
-	if err != nil {
-		t.Fatalf("still not so after a minute: %s", last)
 	}
 }
 

@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	storagev1 "avalonhosting.example/bucketoperator/api/storage/v1"
+	"avalonhosting.example/bucketoperator/internal/testkit"
 	"avalonhosting.example/bucketoperator/localcluster/testplane"
 )
 
@@ -50,7 +51,7 @@ func TestShortNamesAndCategories(t *testing.T) {
 func TestColumnsShowWhatTheObjectHolds(t *testing.T) {
 	t.Parallel()
 	namespace := testplane.Namespace(t)
-	c, bucket := admin(t), newBucket(namespace)
+	c, bucket := admin(t), testkit.Bucket("media-assets", testkit.InNamespace(namespace))
 	config := &storagev1.BucketProviderConfig{
 		ObjectMeta: metav1.ObjectMeta{Name: "acme", Namespace: namespace},
 		Spec:       storagev1.BucketProviderConfigSpec{Endpoint: "https://buckets.example.com"},

@@ -11,11 +11,12 @@ import (
 
 	storagev1 "avalonhosting.example/bucketoperator/api/storage/v1"
 	storagev1ac "avalonhosting.example/bucketoperator/api/storage/v1/applyconfiguration/storage/v1"
+	"avalonhosting.example/bucketoperator/internal/testkit"
 	"avalonhosting.example/bucketoperator/localcluster/testplane"
 )
 
 func fullBucket(namespace string) *storagev1.StorageBucket {
-	bucket, encrypted := newBucket(namespace), true
+	bucket, encrypted := testkit.Bucket("media-assets", testkit.InNamespace(namespace)), true
 	bucket.Spec.Encrypted, bucket.Spec.ProviderRef, bucket.Spec.DeletionPolicy = &encrypted, "acme", storagev1.DeletionPolicyRetain
 	bucket.Status = fullStatus()
 	return bucket

@@ -12,19 +12,13 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	storagev1 "avalonhosting.example/bucketoperator/api/storage/v1"
+	"avalonhosting.example/bucketoperator/internal/testkit"
 	"avalonhosting.example/bucketoperator/localcluster/testplane"
 )
 
-func newBucket(namespace string) *storagev1.StorageBucket {
-	return &storagev1.StorageBucket{
-		ObjectMeta: metav1.ObjectMeta{Name: "media-assets", Namespace: namespace},
-		Spec:       storagev1.StorageBucketSpec{Region: "us-east-1", SizeGB: 100},
-	}
-}
-
 func TestStatusIsWrittenThroughTheSubresourceOnly(t *testing.T) {
 	t.Parallel()
-	c, bucket := admin(t), newBucket(testplane.Namespace(t))
+	c, bucket := admin(t), testkit.Bucket("media-assets", testkit.InNamespace(testplane.Namespace(t)))
 	bucket.Status = fullStatus()
 	if err := c.Create(t.Context(), bucket); err != nil {
 		t.Fatal(err)
@@ -54,7 +48,7 @@ func TestStatusIsWrittenThroughTheSubresourceOnly(t *testing.T) {
 func TestWhoMayEditStorageBucketsMayNotWriteTheirStatus(t *testing.T) {
 	t.Parallel()
 	namespace := testplane.Namespace(t)
-	c, bucket := admin(t), newBucket(namespace)
+	c, bucket := admin(t), testkit.Bucket("media-assets", testkit.InNamespace(namespace))
 	subject := rbacv1.Subject{Kind: rbacv1.UserKind, APIGroup: rbacv1.GroupName, Name: "tenant"}
 	for _, object := range []client.Object{
 		&rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Name: "editor", Namespace: namespace}, Rules: []rbacv1.PolicyRule{{
@@ -71,7 +65,7 @@ func TestWhoMayEditStorageBucketsMayNotWriteTheirStatus(t *testing.T) {
 		}
 	}
 	tenant := newClient(t, testplane.User(subject.Name))
-	eventually(t, func(ctx context.Context) string { // the authorizer learns of the binding by a watch
+	testkit.Eventually(t, func(ctx context.Context) string { // the authorizer learns of the binding by a watch
 		if err := tenant.Create(ctx, bucket); err != nil {
 			return err.Error()
 		}

@@ -13,7 +13,7 @@ import (
 
 	storagev1 "avalonhosting.example/bucketoperator/api/storage/v1"
 	"avalonhosting.example/bucketoperator/internal/mockprovider"
-	"avalonhosting.example/bucketoperator/internal/operatortest"
+	"avalonhosting.example/bucketoperator/internal/testkit"
 )
 
 func TestBehaviour10TenantsCannotReachWhatTheyMayNot(t *testing.T) {
@@ -28,30 +28,30 @@ func TestBehaviour10TenantsCannotReachWhatTheyMayNot(t *testing.T) {
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			t.Parallel()
-			w := operatortest.NewWorld(t, mockprovider.Options{})
-			provider := &recorder{}
-			w.Start(t, operatortest.Settings{RefuseLoopback: true, WrapProvider: provider.wrap})
-			w.Create(t, newConfig("default", tc.endpoint, ""), newBucket("photos"))
-			config := waitConfigCondition(t, w, "default", storagev1.ConditionEndpointAllowed, metav1.ConditionFalse, tc.reason)
+			w := testkit.NewWorld(t, mockprovider.Options{})
+			provider := &testkit.Recorder{}
+			w.Start(t, testkit.Settings{RefuseLoopback: true, WrapProvider: provider.Wrap})
+			w.Create(t, testkit.Config("default", tc.endpoint, ""), testkit.Bucket("photos"))
+			config := w.WaitConfigCondition(t, "default", storagev1.ConditionEndpointAllowed, metav1.ConditionFalse, tc.reason)
 			wantText(t, "the configuration's message", messageOf(config.Status.Conditions, "Ready"), "spec.endpoint")
-			bucket := waitCondition(t, w, "photos", "Ready", metav1.ConditionFalse, tc.reason)
+			bucket := w.WaitCondition(t, "photos", "Ready", metav1.ConditionFalse, tc.reason)
 			wantText(t, "the bucket's message", messageOf(bucket.Status.Conditions, "Ready"), "spec.endpoint")
-			if calls := provider.requests(); len(calls) != 0 {
+			if calls := provider.Requests(); len(calls) != 0 {
 				t.Errorf("the calls %v were made", calls)
 			}
-			remove(t, w, newBucket("photos"), newConfig("default", "", ""))
-			waitGone(t, w, newBucket("photos"))
-			waitGone(t, w, newConfig("default", "", ""))
+			w.Remove(t, testkit.Bucket("photos"), testkit.Config("default", "", ""))
+			w.WaitGone(t, testkit.Bucket("photos"))
+			w.WaitGone(t, testkit.Config("default", "", ""))
 		})
 	}
 }
 
 func TestBehaviour10TheOperatorsOwnDefaultEndpointMayBeLoopback(t *testing.T) {
 	t.Parallel()
-	w := operatortest.NewWorld(t, mockprovider.Options{})
-	w.Start(t, operatortest.Settings{RefuseLoopback: true, DefaultEndpoint: w.URL})
-	w.Create(t, newBucket("photos"))
-	waitReady(t, w, "photos")
+	w := testkit.NewWorld(t, mockprovider.Options{})
+	w.Start(t, testkit.Settings{RefuseLoopback: true, DefaultEndpoint: w.URL})
+	w.Create(t, testkit.Bucket("photos"))
+	w.WaitReady(t, "photos")
 }
 
 // TestABadProviderGivesAConditionAndNoLoop meets the operator with every kind
@@ -80,27 +80,27 @@ func TestABadProviderGivesAConditionAndNoLoop(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			w := operatortest.NewWorld(t, mockprovider.Options{APIKeys: map[string]string{apiKey: "acme"}})
-			api := &recorder{}
-			w.Start(t, operatortest.Settings{WrapAPI: api.wrap, CallTimeout: 300 * time.Millisecond})
+			w := testkit.NewWorld(t, mockprovider.Options{APIKeys: map[string]string{apiKey: "acme"}})
+			api := &testkit.Recorder{}
+			w.Start(t, testkit.Settings{WrapAPI: api.Wrap, CallTimeout: 300 * time.Millisecond})
 			rule := w.Provider.Faults().Add(mockprovider.Rule{Operation: mockprovider.Create, Fault: tc.fault})
-			w.Create(t, newSecret("credentials", apiKey), newConfig("default", w.URL, "credentials"), newBucket("photos"))
-			bucket := waitCondition(t, w, "photos", "Ready", metav1.ConditionFalse, tc.reason)
+			w.Create(t, testkit.Secret("credentials", apiKey), testkit.Config("default", w.URL, "credentials"), testkit.Bucket("photos"))
+			bucket := w.WaitCondition(t, "photos", "Ready", metav1.ConditionFalse, tc.reason)
 			message := messageOf(bucket.Status.Conditions, "Ready")
 			wantText(t, "the message", message, tc.parts...)
 			if strings.ContainsAny(message, "\r\n\x1b") {
 				t.Errorf("the message has control characters: %q", message)
 			}
-			for _, r := range api.requests() {
-				if contains(r.body, apiKey) {
-					t.Errorf("the key was written in %s %s", r.method, r.path)
+			for _, r := range api.Requests() {
+				if contains(r.Body, apiKey) {
+					t.Errorf("the key was written in %s %s", r.Method, r.Path)
 				}
 			}
 			rule.Remove()
 			if tc.reason == "SpecRefused" || tc.reason == "RedirectRefused" { // for good, until something changes
-				operatortest.Modify(t, w, "default", &storagev1.BucketProviderConfig{}, func(c *storagev1.BucketProviderConfig) { c.Spec.RateLimit.QPS++ })
+				testkit.Modify(t, w, "default", &storagev1.BucketProviderConfig{}, func(c *storagev1.BucketProviderConfig) { c.Spec.RateLimit.QPS++ })
 			}
-			waitReady(t, w, "photos")
+			w.WaitReady(t, "photos")
 			if buckets := w.Provider.Buckets(); len(buckets) != 1 {
 				t.Errorf("the provider has %v", buckets)
 			}
@@ -110,30 +110,30 @@ func TestABadProviderGivesAConditionAndNoLoop(t *testing.T) {
 
 func TestATerminalRefusalIsNotRetried(t *testing.T) {
 	t.Parallel()
-	w := operatortest.NewWorld(t, mockprovider.Options{})
-	operator := w.Start(t, operatortest.Settings{DefaultEndpoint: w.URL})
-	w.Create(t, newBucket("photos", func(b *storagev1.StorageBucket) { b.Spec.Region = "atlantis-1" }))
-	bucket := waitCondition(t, w, "photos", "Stalled", metav1.ConditionTrue, "SpecRefused")
+	w := testkit.NewWorld(t, mockprovider.Options{})
+	operator := w.Start(t, testkit.Settings{DefaultEndpoint: w.URL})
+	w.Create(t, testkit.Bucket("photos", func(b *storagev1.StorageBucket) { b.Spec.Region = "atlantis-1" }))
+	bucket := w.WaitCondition(t, "photos", "Stalled", metav1.ConditionTrue, "SpecRefused")
 	wantText(t, "the message", messageOf(bucket.Status.Conditions, "Ready"), "atlantis-1")
 	operator.Stop(t)
-	api := &recorder{}
-	w.Start(t, operatortest.Settings{DefaultEndpoint: w.URL, WrapAPI: api.wrap})
+	api := &testkit.Recorder{}
+	w.Start(t, testkit.Settings{DefaultEndpoint: w.URL, WrapAPI: api.Wrap})
 	aWholeLife(t)
 	if calls := w.Provider.Calls(); len(calls) != 1 {
 		t.Errorf("the provider was called %d times, want once: %v", len(calls), calls)
 	}
-	if writes := api.writesOf("/storagebuckets/photos/status"); len(writes) != 0 {
+	if writes := api.WritesTo("/storagebuckets/photos/status"); len(writes) != 0 {
 		t.Errorf("the restart wrote %v", writes)
 	}
 }
 
 func TestRetryAfterIsHonoured(t *testing.T) {
 	t.Parallel()
-	w := operatortest.NewWorld(t, mockprovider.Options{})
+	w := testkit.NewWorld(t, mockprovider.Options{})
 	w.Provider.Faults().Add(mockprovider.Rule{Operation: mockprovider.Create, Times: 1, Fault: mockprovider.Fault{Status: 429, RetryAfter: "2"}})
-	w.Start(t, operatortest.Settings{DefaultEndpoint: w.URL})
-	w.Create(t, newBucket("photos"))
-	waitReady(t, w, "photos")
+	w.Start(t, testkit.Settings{DefaultEndpoint: w.URL})
+	w.Create(t, testkit.Bucket("photos"))
+	w.WaitReady(t, "photos")
 	var creates []time.Time
 	for _, c := range w.Provider.Calls() {
 		if c.Operation == mockprovider.Create {
@@ -147,41 +147,41 @@ func TestRetryAfterIsHonoured(t *testing.T) {
 
 func TestAProviderThatHangsHoldsUpNobodyElse(t *testing.T) {
 	t.Parallel()
-	w, dead := operatortest.NewWorld(t, mockprovider.Options{}), operatortest.NewWorld(t, mockprovider.Options{})
+	w, dead := testkit.NewWorld(t, mockprovider.Options{}), testkit.NewWorld(t, mockprovider.Options{})
 	dead.Provider.Faults().Add(mockprovider.Rule{Fault: mockprovider.Fault{Hang: true}})
-	w.Start(t, operatortest.Settings{})
-	w.Create(t, newConfig("dead", dead.URL, ""), newConfig("alive", w.URL, ""))
+	w.Start(t, testkit.Settings{})
+	w.Create(t, testkit.Config("dead", dead.URL, ""), testkit.Config("alive", w.URL, ""))
 	const many = 20
 	for i := range many {
-		w.Create(t, newBucket(fmt.Sprintf("dead-%d", i), servedBy("dead")))
+		w.Create(t, testkit.Bucket(fmt.Sprintf("dead-%d", i), testkit.ServedBy("dead")))
 	}
-	operatortest.Eventually(t, func(context.Context) string {
+	testkit.Eventually(t, func(context.Context) string {
 		if len(dead.Provider.Calls()) == 0 {
 			return "nothing hangs yet"
 		}
 		return ""
 	})
 	for i := range many {
-		w.Create(t, newBucket(fmt.Sprintf("alive-%d", i), servedBy("alive")))
+		w.Create(t, testkit.Bucket(fmt.Sprintf("alive-%d", i), testkit.ServedBy("alive")))
 	}
 	for i := range many {
-		waitReady(t, w, fmt.Sprintf("alive-%d", i))
+		w.WaitReady(t, fmt.Sprintf("alive-%d", i))
 	}
 }
 
 func TestARateLimitIsKeptAndEverybodyGetsATurn(t *testing.T) {
 	t.Parallel()
-	w := operatortest.NewWorld(t, mockprovider.Options{})
-	w.Start(t, operatortest.Settings{})
-	config := newConfig("default", w.URL, "")
+	w := testkit.NewWorld(t, mockprovider.Options{})
+	w.Start(t, testkit.Settings{})
+	config := testkit.Config("default", w.URL, "")
 	config.Spec.RateLimit = storagev1.RateLimit{QPS: 20, Burst: 5}
 	w.Create(t, config)
 	const many = 40
 	for i := range many {
-		w.Create(t, newBucket(fmt.Sprintf("bucket-%d", i)))
+		w.Create(t, testkit.Bucket(fmt.Sprintf("bucket-%d", i)))
 	}
 	for i := range many {
-		waitReady(t, w, fmt.Sprintf("bucket-%d", i))
+		w.WaitReady(t, fmt.Sprintf("bucket-%d", i))
 	}
 	calls := w.Provider.Calls()
 	if len(calls) != many {

@@ -15,24 +15,24 @@ import (
 
 	storagev1 "avalonhosting.example/bucketoperator/api/storage/v1"
 	"avalonhosting.example/bucketoperator/internal/mockprovider"
-	"avalonhosting.example/bucketoperator/internal/operatortest"
+	"avalonhosting.example/bucketoperator/internal/testkit"
 )
 
 func TestBehaviour01FinalizerAndKeyAreOnTheObjectInOneWriteBeforeTheFirstCreateCall(t *testing.T) {
 	t.Parallel()
-	w := operatortest.NewWorld(t, mockprovider.Options{})
-	api := &recorder{}
+	w := testkit.NewWorld(t, mockprovider.Options{})
+	api := &testkit.Recorder{}
 	var atCreate atomic.Pointer[storagev1.StorageBucket]
 	var writesBefore atomic.Int32
-	provider := &recorder{before: func(r request) {
-		if r.method == http.MethodPost && atCreate.Load() == nil {
-			writesBefore.Store(int32(len(api.writesOf("/storagebuckets/photos", "/storagebuckets/photos/status"))))
+	provider := &testkit.Recorder{Before: func(r testkit.Request) {
+		if r.Method == http.MethodPost && atCreate.Load() == nil {
+			writesBefore.Store(int32(len(api.WritesTo("/storagebuckets/photos", "/storagebuckets/photos/status"))))
 			atCreate.Store(w.Bucket(t, "photos"))
 		}
 	}}
-	w.Start(t, operatortest.Settings{DefaultEndpoint: w.URL, WrapAPI: api.wrap, WrapProvider: provider.wrap})
-	w.Create(t, newBucket("photos"))
-	waitReady(t, w, "photos")
+	w.Start(t, testkit.Settings{DefaultEndpoint: w.URL, WrapAPI: api.Wrap, WrapProvider: provider.Wrap})
+	w.Create(t, testkit.Bucket("photos"))
+	w.WaitReady(t, "photos")
 
 	seen := atCreate.Load()
 	if !controllerutil.ContainsFinalizer(seen, "storage.avalonhosting.example/bucket-cleanup") {
@@ -48,18 +48,18 @@ func TestBehaviour01FinalizerAndKeyAreOnTheObjectInOneWriteBeforeTheFirstCreateC
 
 func TestCreatingABucketTakesTheFewestWrites(t *testing.T) {
 	t.Parallel()
-	w := operatortest.NewWorld(t, mockprovider.Options{})
-	api, provider := &recorder{}, &recorder{}
+	w := testkit.NewWorld(t, mockprovider.Options{})
+	api, provider := &testkit.Recorder{}, &testkit.Recorder{}
 	// A host name, as an ExternalName Service takes one write and an IP two.
 	endpoint := strings.Replace(w.URL, "127.0.0.1", "localhost", 1)
-	w.Start(t, operatortest.Settings{DefaultEndpoint: endpoint, WrapAPI: api.wrap, WrapProvider: provider.wrap})
-	w.Create(t, newBucket("photos"))
-	waitReady(t, w, "photos")
+	w.Start(t, testkit.Settings{DefaultEndpoint: endpoint, WrapAPI: api.Wrap, WrapProvider: provider.Wrap})
+	w.Create(t, testkit.Bucket("photos"))
+	w.WaitReady(t, "photos")
 
 	got := map[string]int{}
-	for _, r := range api.requests() {
-		if r.writes() && !r.isEvent() {
-			got[r.method+" "+r.path[strings.LastIndex(r.path, w.Namespace)+len(w.Namespace):]]++
+	for _, r := range api.Requests() {
+		if r.Writes() && !r.IsEvent() {
+			got[r.Method+" "+r.Path[strings.LastIndex(r.Path, w.Namespace)+len(w.Namespace):]]++
 		}
 	}
 	want := map[string]int{
@@ -68,19 +68,19 @@ func TestCreatingABucketTakesTheFewestWrites(t *testing.T) {
 	if fmt.Sprint(got) != fmt.Sprint(want) {
 		t.Errorf("creating a bucket took the writes %v, want %v", got, want)
 	}
-	if calls := provider.requests(); len(calls) != 1 {
+	if calls := provider.Requests(); len(calls) != 1 {
 		t.Errorf("creating a bucket took the provider calls %v, want one", calls)
 	}
 }
 
 func TestBehaviour02ACrashBetweenCreateCallAndStatusWriteLeavesOneBucket(t *testing.T) {
 	t.Parallel()
-	w := operatortest.NewWorld(t, mockprovider.Options{})
-	var first *operatortest.Operator
+	w := testkit.NewWorld(t, mockprovider.Options{})
+	var first *testkit.Operator
 	created := make(chan struct{})
 	// The answer is lost and the process with it.
 	dying := func(next http.RoundTripper) http.RoundTripper {
-		return roundTripper(func(r *http.Request) (*http.Response, error) {
+		return testkit.RoundTripper(func(r *http.Request) (*http.Response, error) {
 			response, err := next.RoundTrip(r)
 			if r.Method == http.MethodPost {
 				if err == nil {
@@ -93,16 +93,16 @@ func TestBehaviour02ACrashBetweenCreateCallAndStatusWriteLeavesOneBucket(t *test
 			return response, err
 		})
 	}
-	first = w.Start(t, operatortest.Settings{DefaultEndpoint: w.URL, WrapProvider: dying})
-	w.Create(t, newBucket("photos"))
+	first = w.Start(t, testkit.Settings{DefaultEndpoint: w.URL, WrapProvider: dying})
+	w.Create(t, testkit.Bucket("photos"))
 	<-created
 	first.Stop(t)
 	if id := w.Bucket(t, "photos").Status.ID; id != "" {
 		t.Fatalf("the crash came too late: the status has the id %s", id)
 	}
 
-	w.Start(t, operatortest.Settings{DefaultEndpoint: w.URL})
-	bucket := waitReady(t, w, "photos")
+	w.Start(t, testkit.Settings{DefaultEndpoint: w.URL})
+	bucket := w.WaitReady(t, "photos")
 	buckets := w.Provider.Buckets()
 	if len(buckets) != 1 || buckets[0].ID != bucket.Status.ID {
 		t.Errorf("the provider has %v, the status says %s: want one and the same bucket", buckets, bucket.Status.ID)
@@ -111,11 +111,11 @@ func TestBehaviour02ACrashBetweenCreateCallAndStatusWriteLeavesOneBucket(t *test
 
 func TestBehaviour02ADeletionDuringTheOutageLeaksNoBucket(t *testing.T) {
 	t.Parallel()
-	w := operatortest.NewWorld(t, mockprovider.Options{})
-	var first *operatortest.Operator
+	w := testkit.NewWorld(t, mockprovider.Options{})
+	var first *testkit.Operator
 	created := make(chan struct{})
-	first = w.Start(t, operatortest.Settings{DefaultEndpoint: w.URL, WrapProvider: func(next http.RoundTripper) http.RoundTripper {
-		return roundTripper(func(r *http.Request) (*http.Response, error) {
+	first = w.Start(t, testkit.Settings{DefaultEndpoint: w.URL, WrapProvider: func(next http.RoundTripper) http.RoundTripper {
+		return testkit.RoundTripper(func(r *http.Request) (*http.Response, error) {
 			response, err := next.RoundTrip(r)
 			if err == nil {
 				_ = response.Body.Close()
@@ -125,13 +125,13 @@ func TestBehaviour02ADeletionDuringTheOutageLeaksNoBucket(t *testing.T) {
 			return nil, context.Canceled
 		})
 	}})
-	w.Create(t, newBucket("photos"))
+	w.Create(t, testkit.Bucket("photos"))
 	<-created
 	first.Stop(t)
-	remove(t, w, newBucket("photos"))
+	w.Remove(t, testkit.Bucket("photos"))
 
-	w.Start(t, operatortest.Settings{DefaultEndpoint: w.URL})
-	waitGone(t, w, newBucket("photos"))
+	w.Start(t, testkit.Settings{DefaultEndpoint: w.URL})
+	w.WaitGone(t, testkit.Bucket("photos"))
 	if left := w.Provider.Buckets(); len(left) != 0 {
 		t.Errorf("the provider still has %v", left)
 	}
@@ -139,21 +139,21 @@ func TestBehaviour02ADeletionDuringTheOutageLeaksNoBucket(t *testing.T) {
 
 func TestAMinimalProviderIsEnough(t *testing.T) {
 	t.Parallel()
-	w := operatortest.NewWorld(t, mockprovider.Options{Minimal: true, ActivateAfter: 50 * time.Millisecond})
-	w.Start(t, operatortest.Settings{DefaultEndpoint: w.URL})
+	w := testkit.NewWorld(t, mockprovider.Options{Minimal: true, ActivateAfter: 50 * time.Millisecond})
+	w.Start(t, testkit.Settings{DefaultEndpoint: w.URL})
 	encrypted := true
-	w.Create(t, newBucket("photos", func(b *storagev1.StorageBucket) { b.Spec.Encrypted = &encrypted }))
-	waitReady(t, w, "photos")
-	waitCondition(t, w, "photos", storagev1.ConditionSizeApplied, metav1.ConditionUnknown, storagev1.ReasonNotReported)
-	waitCondition(t, w, "photos", storagev1.ConditionEncryptionApplied, metav1.ConditionUnknown, storagev1.ReasonNotReported)
+	w.Create(t, testkit.Bucket("photos", func(b *storagev1.StorageBucket) { b.Spec.Encrypted = &encrypted }))
+	w.WaitReady(t, "photos")
+	w.WaitCondition(t, "photos", storagev1.ConditionSizeApplied, metav1.ConditionUnknown, storagev1.ReasonNotReported)
+	w.WaitCondition(t, "photos", storagev1.ConditionEncryptionApplied, metav1.ConditionUnknown, storagev1.ReasonNotReported)
 
-	operatortest.Modify(t, w, "photos", newBucket(""), func(b *storagev1.StorageBucket) { b.Spec.SizeGB = 200 })
-	waitCondition(t, w, "photos", storagev1.ConditionSizeApplied, metav1.ConditionFalse, storagev1.ReasonNotSupported)
-	bucket := waitReady(t, w, "photos")
+	testkit.Modify(t, w, "photos", testkit.Bucket(""), func(b *storagev1.StorageBucket) { b.Spec.SizeGB = 200 })
+	w.WaitCondition(t, "photos", storagev1.ConditionSizeApplied, metav1.ConditionFalse, storagev1.ReasonNotSupported)
+	bucket := w.WaitReady(t, "photos")
 	wantText(t, "the message", messageOf(bucket.Status.Conditions, "Ready"), "it has 100 GB, spec.sizeGB 200 is not applied: see SizeApplied")
 
-	remove(t, w, newBucket("photos"))
-	waitGone(t, w, newBucket("photos"))
+	w.Remove(t, testkit.Bucket("photos"))
+	w.WaitGone(t, testkit.Bucket("photos"))
 	if left := w.Provider.Buckets(); len(left) != 0 {
 		t.Errorf("the provider still has %v", left)
 	}
@@ -161,50 +161,50 @@ func TestAMinimalProviderIsEnough(t *testing.T) {
 
 func TestAResizeReachesTheProvider(t *testing.T) {
 	t.Parallel()
-	w := operatortest.NewWorld(t, mockprovider.Options{})
-	w.Start(t, operatortest.Settings{DefaultEndpoint: w.URL})
-	w.Create(t, newBucket("photos"))
-	waitReady(t, w, "photos")
-	operatortest.Modify(t, w, "photos", newBucket(""), func(b *storagev1.StorageBucket) { b.Spec.SizeGB = 200 })
-	if bucket := waitReady(t, w, "photos"); bucket.Status.SizeGB != 200 || w.Provider.Buckets()[0].SizeGB != 200 {
+	w := testkit.NewWorld(t, mockprovider.Options{})
+	w.Start(t, testkit.Settings{DefaultEndpoint: w.URL})
+	w.Create(t, testkit.Bucket("photos"))
+	w.WaitReady(t, "photos")
+	testkit.Modify(t, w, "photos", testkit.Bucket(""), func(b *storagev1.StorageBucket) { b.Spec.SizeGB = 200 })
+	if bucket := w.WaitReady(t, "photos"); bucket.Status.SizeGB != 200 || w.Provider.Buckets()[0].SizeGB != 200 {
 		t.Errorf("status has %d GB, the provider %d, want 200", bucket.Status.SizeGB, w.Provider.Buckets()[0].SizeGB)
 	}
 }
 
 func TestARefusedShrinkIsReportedAndUndoneByGoingBack(t *testing.T) {
 	t.Parallel()
-	w := operatortest.NewWorld(t, mockprovider.Options{})
-	w.Start(t, operatortest.Settings{DefaultEndpoint: w.URL})
-	w.Create(t, newBucket("photos"))
-	waitReady(t, w, "photos")
-	operatortest.Modify(t, w, "photos", newBucket(""), func(b *storagev1.StorageBucket) { b.Spec.SizeGB = 50 })
-	bucket := waitCondition(t, w, "photos", "Ready", metav1.ConditionFalse, storagev1.ReasonResizeRefused)
+	w := testkit.NewWorld(t, mockprovider.Options{})
+	w.Start(t, testkit.Settings{DefaultEndpoint: w.URL})
+	w.Create(t, testkit.Bucket("photos"))
+	w.WaitReady(t, "photos")
+	testkit.Modify(t, w, "photos", testkit.Bucket(""), func(b *storagev1.StorageBucket) { b.Spec.SizeGB = 50 })
+	bucket := w.WaitCondition(t, "photos", "Ready", metav1.ConditionFalse, storagev1.ReasonResizeRefused)
 	wantText(t, "the message", messageOf(bucket.Status.Conditions, "Ready"), "spec.sizeGB", "50", "100")
 	if bucket.Status.Phase != storagev1.BucketPhaseActive {
 		t.Errorf("the phase is %s: the bucket still serves", bucket.Status.Phase)
 	}
-	operatortest.Modify(t, w, "photos", newBucket(""), func(b *storagev1.StorageBucket) { b.Spec.SizeGB = 100 })
-	waitReady(t, w, "photos")
+	testkit.Modify(t, w, "photos", testkit.Bucket(""), func(b *storagev1.StorageBucket) { b.Spec.SizeGB = 100 })
+	w.WaitReady(t, "photos")
 }
 
 func TestABackupRestoredIntoANewClusterFindsItsBucketAgain(t *testing.T) {
 	t.Parallel()
-	w := operatortest.NewWorld(t, mockprovider.Options{})
-	operator := w.Start(t, operatortest.Settings{DefaultEndpoint: w.URL})
-	w.Create(t, newBucket("photos"))
-	before := waitReady(t, w, "photos")
+	w := testkit.NewWorld(t, mockprovider.Options{})
+	operator := w.Start(t, testkit.Settings{DefaultEndpoint: w.URL})
+	w.Create(t, testkit.Bucket("photos"))
+	before := w.WaitReady(t, "photos")
 	operator.Stop(t)
 
 	// What a backup keeps: metadata and spec. The old object goes without its operator.
-	operatortest.Modify(t, w, "photos", newBucket(""), func(b *storagev1.StorageBucket) { b.Finalizers = nil })
-	remove(t, w, newBucket("photos"))
-	waitGone(t, w, newBucket("photos"))
-	w.Create(t, newBucket("photos", func(b *storagev1.StorageBucket) {
+	testkit.Modify(t, w, "photos", testkit.Bucket(""), func(b *storagev1.StorageBucket) { b.Finalizers = nil })
+	w.Remove(t, testkit.Bucket("photos"))
+	w.WaitGone(t, testkit.Bucket("photos"))
+	w.Create(t, testkit.Bucket("photos", func(b *storagev1.StorageBucket) {
 		b.Annotations, b.Finalizers = before.Annotations, before.Finalizers
 	}))
 
-	w.Start(t, operatortest.Settings{DefaultEndpoint: w.URL})
-	after := waitReady(t, w, "photos")
+	w.Start(t, testkit.Settings{DefaultEndpoint: w.URL})
+	after := w.WaitReady(t, "photos")
 	if after.Status.ID != before.Status.ID || len(w.Provider.Buckets()) != 1 {
 		t.Errorf("bucket %s became %s; the provider has %v", before.Status.ID, after.Status.ID, w.Provider.Buckets())
 	}
@@ -212,16 +212,16 @@ func TestABackupRestoredIntoANewClusterFindsItsBucketAgain(t *testing.T) {
 
 func TestAKeyCopiedFromAnotherObjectIsRefused(t *testing.T) {
 	t.Parallel()
-	w := operatortest.NewWorld(t, mockprovider.Options{})
-	w.Start(t, operatortest.Settings{DefaultEndpoint: w.URL})
-	w.Create(t, newBucket("victim"))
-	victim := waitReady(t, w, "victim")
-	w.Create(t, newBucket("thief", func(b *storagev1.StorageBucket) {
+	w := testkit.NewWorld(t, mockprovider.Options{})
+	w.Start(t, testkit.Settings{DefaultEndpoint: w.URL})
+	w.Create(t, testkit.Bucket("victim"))
+	victim := w.WaitReady(t, "victim")
+	w.Create(t, testkit.Bucket("thief", func(b *storagev1.StorageBucket) {
 		b.Annotations = map[string]string{storagev1.IdempotencyKeyAnnotation: victim.Annotations[storagev1.IdempotencyKeyAnnotation]}
 	}))
-	waitCondition(t, w, "thief", "Ready", metav1.ConditionFalse, storagev1.ReasonKeyInvalid)
-	remove(t, w, newBucket("thief"))
-	waitGone(t, w, newBucket("thief"))
+	w.WaitCondition(t, "thief", "Ready", metav1.ConditionFalse, storagev1.ReasonKeyInvalid)
+	w.Remove(t, testkit.Bucket("thief"))
+	w.WaitGone(t, testkit.Bucket("thief"))
 	if buckets := w.Provider.Buckets(); len(buckets) != 1 || buckets[0].ID != victim.Status.ID {
 		t.Errorf("the provider has %v, want the victim's bucket alone", buckets)
 	}
@@ -229,13 +229,13 @@ func TestAKeyCopiedFromAnotherObjectIsRefused(t *testing.T) {
 
 func TestProviderRefMayBeCorrectedUntilTheBucketExists(t *testing.T) {
 	t.Parallel()
-	w := operatortest.NewWorld(t, mockprovider.Options{})
-	w.Start(t, operatortest.Settings{})
-	w.Create(t, newConfig("good", w.URL, ""), newConfig("bad", "http://127.0.0.1:1", ""))
-	w.Create(t, newBucket("photos", servedBy("bad")))
-	waitCondition(t, w, "photos", "Ready", metav1.ConditionFalse, "ProviderUnavailable")
-	operatortest.Modify(t, w, "photos", newBucket(""), func(b *storagev1.StorageBucket) { b.Spec.ProviderRef = "good" })
-	waitReady(t, w, "photos")
+	w := testkit.NewWorld(t, mockprovider.Options{})
+	w.Start(t, testkit.Settings{})
+	w.Create(t, testkit.Config("good", w.URL, ""), testkit.Config("bad", "http://127.0.0.1:1", ""))
+	w.Create(t, testkit.Bucket("photos", testkit.ServedBy("bad")))
+	w.WaitCondition(t, "photos", "Ready", metav1.ConditionFalse, "ProviderUnavailable")
+	testkit.Modify(t, w, "photos", testkit.Bucket(""), func(b *storagev1.StorageBucket) { b.Spec.ProviderRef = "good" })
+	w.WaitReady(t, "photos")
 
 	bucket := w.Bucket(t, "photos")
 	bucket.Spec.ProviderRef = "bad"
@@ -248,14 +248,14 @@ func TestProviderRefMayBeCorrectedUntilTheBucketExists(t *testing.T) {
 
 func TestAStrippedFinalizerAndKeyComeBack(t *testing.T) {
 	t.Parallel()
-	w := operatortest.NewWorld(t, mockprovider.Options{})
-	w.Start(t, operatortest.Settings{DefaultEndpoint: w.URL})
-	w.Create(t, newBucket("photos"))
-	waitReady(t, w, "photos")
-	operatortest.Modify(t, w, "photos", newBucket(""), func(b *storagev1.StorageBucket) {
+	w := testkit.NewWorld(t, mockprovider.Options{})
+	w.Start(t, testkit.Settings{DefaultEndpoint: w.URL})
+	w.Create(t, testkit.Bucket("photos"))
+	w.WaitReady(t, "photos")
+	testkit.Modify(t, w, "photos", testkit.Bucket(""), func(b *storagev1.StorageBucket) {
 		b.Finalizers, b.Annotations = nil, nil
 	})
-	operatortest.Eventually(t, func(context.Context) string {
+	testkit.Eventually(t, func(context.Context) string {
 		b := w.Bucket(t, "photos")
 		if !controllerutil.ContainsFinalizer(b, storagev1.BucketFinalizer) || b.Annotations[storagev1.IdempotencyKeyAnnotation] == "" {
 			return fmt.Sprintf("finalizers %v, annotations %v", b.Finalizers, b.Annotations)
@@ -266,49 +266,49 @@ func TestAStrippedFinalizerAndKeyComeBack(t *testing.T) {
 
 func TestABucketOfNoProviderSaysWhatIsMissing(t *testing.T) {
 	t.Parallel()
-	w := operatortest.NewWorld(t, mockprovider.Options{APIKeys: map[string]string{"key": "acme"}})
-	w.Start(t, operatortest.Settings{})
-	w.Create(t, newBucket("photos"), newBucket("music", servedBy("acme")))
-	bucket := waitCondition(t, w, "photos", "Ready", metav1.ConditionFalse, storagev1.ReasonProviderNotFound)
+	w := testkit.NewWorld(t, mockprovider.Options{APIKeys: map[string]string{"key": "acme"}})
+	w.Start(t, testkit.Settings{})
+	w.Create(t, testkit.Bucket("photos"), testkit.Bucket("music", testkit.ServedBy("acme")))
+	bucket := w.WaitCondition(t, "photos", "Ready", metav1.ConditionFalse, storagev1.ReasonProviderNotFound)
 	wantText(t, "the message", messageOf(bucket.Status.Conditions, "Ready"), "spec.providerRef", "default")
-	bucket = waitCondition(t, w, "music", "Ready", metav1.ConditionFalse, storagev1.ReasonProviderNotFound)
+	bucket = w.WaitCondition(t, "music", "Ready", metav1.ConditionFalse, storagev1.ReasonProviderNotFound)
 	wantText(t, "the message", messageOf(bucket.Status.Conditions, "Ready"), "BucketProviderConfig acme", "create it, or correct spec.providerRef")
 
-	w.Create(t, newConfig("default", w.URL, "credentials"), newConfig("acme", w.URL, "credentials"))
-	bucket = waitCondition(t, w, "photos", "Ready", metav1.ConditionFalse, storagev1.ReasonSecretNotFound)
+	w.Create(t, testkit.Config("default", w.URL, "credentials"), testkit.Config("acme", w.URL, "credentials"))
+	bucket = w.WaitCondition(t, "photos", "Ready", metav1.ConditionFalse, storagev1.ReasonSecretNotFound)
 	wantText(t, "the message", messageOf(bucket.Status.Conditions, "Ready"), "Secret credentials", "spec.secretRef.name of BucketProviderConfig default")
 
 	w.Create(t, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "credentials"}, StringData: map[string]string{"token": "key"}})
-	bucket = waitCondition(t, w, "photos", "Ready", metav1.ConditionFalse, "SecretInvalid")
+	bucket = w.WaitCondition(t, "photos", "Ready", metav1.ConditionFalse, "SecretInvalid")
 	wantText(t, "the message", messageOf(bucket.Status.Conditions, "Ready"), "Secret credentials (of BucketProviderConfig default) has no key apiKey: put")
-	config := waitConfigCondition(t, w, "acme", "Ready", metav1.ConditionFalse, "SecretInvalid")
+	config := w.WaitConfigCondition(t, "acme", "Ready", metav1.ConditionFalse, "SecretInvalid")
 	wantText(t, "the configuration's message", messageOf(config.Status.Conditions, "Ready"), "Secret credentials has no key apiKey: put")
 
-	operatortest.Modify(t, w, "credentials", &corev1.Secret{}, func(s *corev1.Secret) { s.Data = map[string][]byte{"apiKey": []byte("wrong")} })
-	bucket = waitCondition(t, w, "music", "Ready", metav1.ConditionFalse, "Unauthorized")
+	testkit.Modify(t, w, "credentials", &corev1.Secret{}, func(s *corev1.Secret) { s.Data = map[string][]byte{"apiKey": []byte("wrong")} })
+	bucket = w.WaitCondition(t, "music", "Ready", metav1.ConditionFalse, "Unauthorized")
 	wantText(t, "the message", messageOf(bucket.Status.Conditions, "Ready"), "correct the key apiKey of Secret credentials (of BucketProviderConfig acme)")
 
-	operatortest.Modify(t, w, "credentials", &corev1.Secret{}, func(s *corev1.Secret) { s.Data = map[string][]byte{"apiKey": []byte("key")} })
-	waitReady(t, w, "photos")
-	waitReady(t, w, "music")
+	testkit.Modify(t, w, "credentials", &corev1.Secret{}, func(s *corev1.Secret) { s.Data = map[string][]byte{"apiKey": []byte("key")} })
+	w.WaitReady(t, "photos")
+	w.WaitReady(t, "music")
 }
 
 func TestABucketOfAProviderThatIsNotThereSaysWhoseEndpointToCheck(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
-		settings operatortest.Settings
+		settings testkit.Settings
 		config   string
 		want     string
 	}{
 		"a configuration's":      {config: "dead", want: "spec.endpoint of BucketProviderConfig dead"},
-		"the operator's default": {settings: operatortest.Settings{DefaultEndpoint: "http://127.0.0.1:1"}, want: "the operator's --default-provider-endpoint"},
+		"the operator's default": {settings: testkit.Settings{DefaultEndpoint: "http://127.0.0.1:1"}, want: "the operator's --default-provider-endpoint"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			w := operatortest.NewWorld(t, mockprovider.Options{})
+			w := testkit.NewWorld(t, mockprovider.Options{})
 			w.Start(t, tc.settings)
-			w.Create(t, newConfig("dead", "http://127.0.0.1:1", ""), newBucket("photos", servedBy(tc.config)))
-			bucket := waitCondition(t, w, "photos", "Ready", metav1.ConditionFalse, "ProviderUnavailable")
+			w.Create(t, testkit.Config("dead", "http://127.0.0.1:1", ""), testkit.Bucket("photos", testkit.ServedBy(tc.config)))
+			bucket := w.WaitCondition(t, "photos", "Ready", metav1.ConditionFalse, "ProviderUnavailable")
 			wantText(t, "the message", messageOf(bucket.Status.Conditions, "Ready"), "connecting to 127.0.0.1:1 was refused: check", tc.want)
 		})
 	}
@@ -316,29 +316,29 @@ func TestABucketOfAProviderThatIsNotThereSaysWhoseEndpointToCheck(t *testing.T) 
 
 func TestABucketThatNothingServesSaysWhichConfigurationsThereAre(t *testing.T) {
 	t.Parallel()
-	w := operatortest.NewWorld(t, mockprovider.Options{})
-	w.Start(t, operatortest.Settings{})
+	w := testkit.NewWorld(t, mockprovider.Options{})
+	w.Start(t, testkit.Settings{})
 	waitMessage := func(end string) {
 		t.Helper()
-		waitFor(t, w, "photos", newBucket(""), func(b *storagev1.StorageBucket) string {
+		testkit.WaitFor(t, w, "photos", testkit.Bucket(""), func(b *storagev1.StorageBucket) string {
 			if message := messageOf(b.Status.Conditions, "Ready"); !strings.HasSuffix(message, end) {
 				return fmt.Sprintf("the message is %q, want it to end with %q", message, end)
 			}
 			return ""
 		})
 	}
-	w.Create(t, newBucket("photos"))
+	w.Create(t, testkit.Bucket("photos"))
 	waitMessage(": create a BucketProviderConfig called default, which the administrator of the namespace may")
 	for _, name := range []string{"prod", "acme"} {
-		w.Create(t, newConfig(name, w.URL, ""))
+		w.Create(t, testkit.Config(name, w.URL, ""))
 	}
 	waitMessage(": create a BucketProviderConfig called default, or set spec.providerRef to one of: acme, prod")
 	for _, name := range []string{"f", "e", "d", "c", "b"} {
-		w.Create(t, newConfig(name, w.URL, ""))
+		w.Create(t, testkit.Config(name, w.URL, ""))
 	}
 	waitMessage(" to one of: acme, b, c, d, e and 2 more")
-	remove(t, w, newConfig("b", "", ""), newConfig("prod", "", ""))
+	w.Remove(t, testkit.Config("b", "", ""), testkit.Config("prod", "", ""))
 	waitMessage(" to one of: acme, c, d, e, f")
-	operatortest.Modify(t, w, "photos", newBucket(""), func(b *storagev1.StorageBucket) { b.Spec.ProviderRef = "acme" })
-	waitReady(t, w, "photos")
+	testkit.Modify(t, w, "photos", testkit.Bucket(""), func(b *storagev1.StorageBucket) { b.Spec.ProviderRef = "acme" })
+	w.WaitReady(t, "photos")
 }

@@ -10,16 +10,16 @@ import (
 
 	storagev1 "avalonhosting.example/bucketoperator/api/storage/v1"
 	"avalonhosting.example/bucketoperator/internal/mockprovider"
-	"avalonhosting.example/bucketoperator/internal/operatortest"
+	"avalonhosting.example/bucketoperator/internal/testkit"
 )
 
 func TestAProviderThatRoundsSizesIsAskedOnceAndTheBucketIsReady(t *testing.T) {
 	t.Parallel()
-	w := operatortest.NewWorld(t, mockprovider.Options{SizeStep: 64, ActivateAfter: 100 * time.Millisecond})
-	operator := w.Start(t, operatortest.Settings{DefaultEndpoint: w.URL})
-	w.Create(t, newBucket("photos")) // of 100 GB
-	waitReady(t, w, "photos")
-	bucket := waitCondition(t, w, "photos", storagev1.ConditionSizeApplied, metav1.ConditionFalse, storagev1.ReasonSizeDiffers)
+	w := testkit.NewWorld(t, mockprovider.Options{SizeStep: 64, ActivateAfter: 100 * time.Millisecond})
+	operator := w.Start(t, testkit.Settings{DefaultEndpoint: w.URL})
+	w.Create(t, testkit.Bucket("photos")) // of 100 GB
+	w.WaitReady(t, "photos")
+	bucket := w.WaitCondition(t, "photos", storagev1.ConditionSizeApplied, metav1.ConditionFalse, storagev1.ReasonSizeDiffers)
 	wantText(t, "the message", messageOf(bucket.Status.Conditions, storagev1.ConditionSizeApplied), "100", "128")
 	wantText(t, "the message of Ready", messageOf(bucket.Status.Conditions, "Ready"), "; it has 128 GB, spec.sizeGB 100 is not applied: see SizeApplied")
 	waitEvent(t, w, "photos", "Warning", storagev1.ReasonSizeDiffers)
@@ -27,16 +27,16 @@ func TestAProviderThatRoundsSizesIsAskedOnceAndTheBucketIsReady(t *testing.T) {
 		t.Errorf("a bucket that was made larger than it was to be was resized %d times", n)
 	}
 
-	operatortest.Modify(t, w, "photos", newBucket(""), func(b *storagev1.StorageBucket) { b.Spec.SizeGB = 200 })
-	waitReady(t, w, "photos")
-	bucket = waitCondition(t, w, "photos", storagev1.ConditionSizeApplied, metav1.ConditionFalse, storagev1.ReasonSizeDiffers)
+	testkit.Modify(t, w, "photos", testkit.Bucket(""), func(b *storagev1.StorageBucket) { b.Spec.SizeGB = 200 })
+	w.WaitReady(t, "photos")
+	bucket = w.WaitCondition(t, "photos", storagev1.ConditionSizeApplied, metav1.ConditionFalse, storagev1.ReasonSizeDiffers)
 	if bucket.Status.SizeGB != 256 {
 		t.Errorf("status.sizeGB is %d, want 256", bucket.Status.SizeGB)
 	}
 	operator.Stop(t)
-	w.Start(t, operatortest.Settings{DefaultEndpoint: w.URL, Resync: 50 * time.Millisecond})
+	w.Start(t, testkit.Settings{DefaultEndpoint: w.URL, Resync: 50 * time.Millisecond})
 	gets := len(callsOf(w, mockprovider.Get))
-	operatortest.Eventually(t, func(_ context.Context) string {
+	testkit.Eventually(t, func(_ context.Context) string {
 		if len(callsOf(w, mockprovider.Get)) < gets+3 {
 			return "the resyncs did not come"
 		}
@@ -46,14 +46,14 @@ func TestAProviderThatRoundsSizesIsAskedOnceAndTheBucketIsReady(t *testing.T) {
 		t.Errorf("the provider was asked to resize %d times, want once", n)
 	}
 
-	operatortest.Modify(t, w, "photos", newBucket(""), func(b *storagev1.StorageBucket) { b.Spec.SizeGB = 320 })
-	waitCondition(t, w, "photos", storagev1.ConditionSizeApplied, metav1.ConditionTrue, storagev1.ReasonApplied)
+	testkit.Modify(t, w, "photos", testkit.Bucket(""), func(b *storagev1.StorageBucket) { b.Spec.SizeGB = 320 })
+	w.WaitCondition(t, "photos", storagev1.ConditionSizeApplied, metav1.ConditionTrue, storagev1.ReasonApplied)
 	waitEvent(t, w, "photos", "Normal", storagev1.ReasonResized, "from 256 to 320 GB")
-	if message := messageOf(waitReady(t, w, "photos").Status.Conditions, "Ready"); strings.Contains(message, "SizeApplied") {
+	if message := messageOf(w.WaitReady(t, "photos").Status.Conditions, "Ready"); strings.Contains(message, "SizeApplied") {
 		t.Errorf("the message of Ready is still %q", message)
 	}
-	operatortest.Modify(t, w, "photos", newBucket(""), func(b *storagev1.StorageBucket) { b.Spec.SizeGB = 100 })
-	waitCondition(t, w, "photos", "Stalled", metav1.ConditionTrue, storagev1.ReasonResizeRefused)
+	testkit.Modify(t, w, "photos", testkit.Bucket(""), func(b *storagev1.StorageBucket) { b.Spec.SizeGB = 100 })
+	w.WaitCondition(t, "photos", "Stalled", metav1.ConditionTrue, storagev1.ReasonResizeRefused)
 }
 
 func TestAResizeIsAnnouncedOnceItIsDone(t *testing.T) {
@@ -75,20 +75,20 @@ func TestAResizeIsAnnouncedOnceItIsDone(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			w := operatortest.NewWorld(t, tc.options)
-			w.Start(t, operatortest.Settings{DefaultEndpoint: w.URL, Resync: 200 * time.Millisecond})
-			w.Create(t, newBucket("photos"))
-			waitReady(t, w, "photos")
+			w := testkit.NewWorld(t, tc.options)
+			w.Start(t, testkit.Settings{DefaultEndpoint: w.URL, Resync: 200 * time.Millisecond})
+			w.Create(t, testkit.Bucket("photos"))
+			w.WaitReady(t, "photos")
 			if tc.fault != (mockprovider.Fault{}) {
 				w.Provider.Faults().Add(mockprovider.Rule{Operation: mockprovider.Resize, Fault: tc.fault})
 			}
-			operatortest.Modify(t, w, "photos", newBucket(""), func(b *storagev1.StorageBucket) { b.Spec.SizeGB = 400 })
-			waitCondition(t, w, "photos", storagev1.ConditionSizeApplied, tc.status, tc.reason)
+			testkit.Modify(t, w, "photos", testkit.Bucket(""), func(b *storagev1.StorageBucket) { b.Spec.SizeGB = 400 })
+			w.WaitCondition(t, "photos", storagev1.ConditionSizeApplied, tc.status, tc.reason)
 			if tc.resized > 0 {
 				waitEvent(t, w, "photos", "Normal", storagev1.ReasonResized, "from 100 to 400 GB")
 			}
 			gets := len(callsOf(w, mockprovider.Get))
-			operatortest.Eventually(t, func(_ context.Context) string {
+			testkit.Eventually(t, func(_ context.Context) string {
 				if len(callsOf(w, mockprovider.Get)) < gets+4 {
 					return "the resyncs did not come"
 				}
@@ -102,7 +102,7 @@ func TestAResizeIsAnnouncedOnceItIsDone(t *testing.T) {
 }
 
 // callsOf are the calls of one operation that the provider got.
-func callsOf(w *operatortest.World, operation mockprovider.Operation) []mockprovider.Call {
+func callsOf(w *testkit.World, operation mockprovider.Operation) []mockprovider.Call {
 	var calls []mockprovider.Call
 	for _, call := range w.Provider.Calls() {
 		if call.Operation == operation {

@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	storagev1 "avalonhosting.example/bucketoperator/api/storage/v1"
+	"avalonhosting.example/bucketoperator/internal/testkit"
 	"avalonhosting.example/bucketoperator/test/e2e/installation"
 	"avalonhosting.example/bucketoperator/test/e2e/testnode"
 )
@@ -42,10 +43,7 @@ type states struct {
 }
 
 func newBucket(name, region, config string) *storagev1.StorageBucket {
-	return &storagev1.StorageBucket{
-		ObjectMeta: metav1.ObjectMeta{Name: name},
-		Spec:       storagev1.StorageBucketSpec{Region: region, SizeGB: 100, ProviderRef: config},
-	}
+	return testkit.Bucket(name, testkit.ServedBy(config), func(b *storagev1.StorageBucket) { b.Spec.Region = region })
 }
 
 func makeStates(t *testing.T) *states {

@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"avalonhosting.example/bucketoperator/internal/testkit"
 	"avalonhosting.example/bucketoperator/test/e2e/installation"
 	"avalonhosting.example/bucketoperator/test/e2e/testnode"
 )
@@ -21,7 +22,7 @@ import (
 func (s *suite) away(t *testing.T) {
 	namespace := s.namespaceAt(t, s.provider.AddressEndpoint(t))
 	s.create(t, namespace,
-		newBucket("photos"),
+		testkit.Bucket("photos"),
 	)
 	s.waitAllReady(t, namespace, 1)
 	s.scale(t, 0)

@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	storagev1 "avalonhosting.example/bucketoperator/api/storage/v1"
+	"avalonhosting.example/bucketoperator/internal/testkit"
 	"avalonhosting.example/bucketoperator/test/e2e/installation"
 	"avalonhosting.example/bucketoperator/test/e2e/testnode"
 )
@@ -45,9 +46,9 @@ func (s *suite) canary(t *testing.T) {
 			t.Error(err)
 		}
 	})
-	s.create(t, namespace, newBucket("photos"))
+	s.create(t, namespace, testkit.Bucket("photos"))
 	s.waitAllReady(t, namespace, 1)
-	s.create(t, namespace, newBucket("told"))
+	s.create(t, namespace, testkit.Bucket("told"))
 	testnode.Eventually(t, "the provider's message is passed on", func(ctx context.Context) error {
 		bucket := &storagev1.StorageBucket{}
 		if err := s.client.Get(ctx, client.ObjectKey{Namespace: namespace, Name: "told"}, bucket); err != nil {

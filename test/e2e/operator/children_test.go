@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	storagev1 "avalonhosting.example/bucketoperator/api/storage/v1"
+	"avalonhosting.example/bucketoperator/internal/testkit"
 	"avalonhosting.example/bucketoperator/test/e2e/testnode"
 )
 
@@ -26,7 +27,7 @@ func (s *suite) children(t *testing.T) {
 		// Names that somebody else has taken.
 		&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "taken-access"}},
 		&corev1.Service{ObjectMeta: metav1.ObjectMeta{Name: "taken"}, Spec: corev1.ServiceSpec{Type: corev1.ServiceTypeExternalName, ExternalName: "elsewhere.example"}},
-		newBucket("photos"), newBucket("taken"),
+		testkit.Bucket("photos"), testkit.Bucket("taken"),
 	)
 	testnode.Eventually(t, "the taken names are told", func(ctx context.Context) error {
 		bucket := &storagev1.StorageBucket{}

@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	storagev1 "avalonhosting.example/bucketoperator/api/storage/v1"
+	"avalonhosting.example/bucketoperator/internal/testkit"
 	"avalonhosting.example/bucketoperator/test/e2e/installation"
 	"avalonhosting.example/bucketoperator/test/e2e/testnode"
 )
@@ -39,7 +40,7 @@ func (s *suite) restricted(t *testing.T) {
 
 func (s *suite) life(t *testing.T) {
 	namespace := s.namespace(t)
-	s.create(t, namespace, newBucket("photos"))
+	s.create(t, namespace, testkit.Bucket("photos"))
 	bucket := s.waitAllReady(t, namespace, 1)[0]
 	s.expectOneEach(t, []storagev1.StorageBucket{bucket})
 	if bucket.Status.Endpoint != s.provider.Endpoint() {

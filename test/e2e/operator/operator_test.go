@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	storagev1 "avalonhosting.example/bucketoperator/api/storage/v1"
+	"avalonhosting.example/bucketoperator/internal/testkit"
 	"avalonhosting.example/bucketoperator/test/e2e/installation"
 	"avalonhosting.example/bucketoperator/test/e2e/testnode"
 )
@@ -83,18 +84,11 @@ func (s *suite) delete(t *testing.T, namespace string, object client.Object) {
 	}
 }
 
-func newBucket(name string) *storagev1.StorageBucket {
-	return &storagev1.StorageBucket{
-		ObjectMeta: metav1.ObjectMeta{Name: name},
-		Spec:       storagev1.StorageBucketSpec{Region: "us-east-1", SizeGB: 100},
-	}
-}
-
 // newBuckets are buckets called name-1 to name-n.
 func newBuckets(name string, n int) []client.Object {
 	var buckets []client.Object
 	for i := range n {
-		buckets = append(buckets, newBucket(fmt.Sprintf("%s-%d", name, i+1)))
+		buckets = append(buckets, testkit.Bucket(fmt.Sprintf("%s-%d", name, i+1)))
 	}
 	return buckets
 }

@@ -8,7 +8,7 @@ import (
 	"path/filepath"
 	"testing"
 
-	"avalonhosting.example/bucketoperator/internal/image"
+	"avalonhosting.example/bucketoperator/localcluster/image"
 )
 
 // registry is in the names of images made by tests. Nobody serves it.

@@ -8,6 +8,8 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"avalonhosting.example/bucketoperator/internal/testkit"
 )
 
 // NodeName is the name of the project's own node. It skips the test on another
@@ -56,6 +58,6 @@ func Drain(t testing.TB) (uncordon func()) {
 		}
 	}
 	t.Cleanup(uncordon)
-	Kubectl(t, "drain", node, "--force", "--ignore-daemonsets", "--delete-emptydir-data", "--timeout="+waitTimeout.String())
+	Kubectl(t, "drain", node, "--force", "--ignore-daemonsets", "--delete-emptydir-data", "--timeout="+testkit.Patience.String())
 	return uncordon
 }

@@ -4,30 +4,20 @@ import (
 	"context"
 	"fmt"
 	"testing"
-	"time"
 
-	"k8s.io/apimachinery/pkg/util/wait"
-)
-
-const (
-	// waitTimeout bounds what tests wait for: many times what it takes, for machines
-	// under load.
-	waitTimeout = 3 * time.Minute
-	waitPoll    = 200 * time.Millisecond
+	"avalonhosting.example/bucketoperator/internal/testkit"
 )
 
 // Eventually calls the condition until it returns nil, and fails the test when
-// that takes longer than three minutes, with the last error that it returned.
+// that takes too long, with the last error that it returned.
 func Eventually(t testing.TB, what string, condition func(context.Context) error) {
 	t.Helper()
-	var last error
-	err := wait.PollUntilContextTimeout(t.Context(), waitPoll, waitTimeout, true, func(ctx context.Context) (bool, error) {
-		last = condition(ctx)
-		return last == nil, nil
+	testkit.Eventually(t, func(ctx context.Context) string {
+		if err := condition(ctx); err != nil {
+			return fmt.Sprintf("waiting until %s: %v", what, err)
+		}
+		return ""
 	})
-	if err != nil {
-		t.Fatalf("waiting until %s: %v; at last: %v", what, err, last)
-	}
 }
 
 // unlike is the error of a condition that is not met yet.

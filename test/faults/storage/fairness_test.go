@@ -1,4 +1,4 @@
-package faults
+package storage_test
 
 import (
 	"context"
@@ -7,12 +7,11 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	storagev1 "avalonhosting.example/bucketoperator/api/storage/v1"
 	"avalonhosting.example/bucketoperator/internal/mockprovider"
-	"avalonhosting.example/bucketoperator/internal/operatortest"
+	"avalonhosting.example/bucketoperator/internal/testkit"
 )
 
 // TestOnePoisonedBucketKeepsNoOtherWaiting is oracle 15, judged by counts: while
@@ -21,21 +20,21 @@ import (
 func TestOnePoisonedBucketKeepsNoOtherWaiting(t *testing.T) {
 	t.Parallel()
 	const healthy = 50
-	w := operatortest.NewWorld(t, mockprovider.Options{})
-	poisoned := bucketNamed("poisoned")
+	w := testkit.NewWorld(t, mockprovider.Options{})
+	poisoned := testkit.Bucket("poisoned")
 	w.Create(t, poisoned)
 	hanging := w.Provider.Faults().Add(mockprovider.Rule{
 		Operation: mockprovider.Create, Key: string(poisoned.UID), Fault: mockprovider.Fault{Hang: true},
 	})
-	w.Start(t, operatortest.Settings{DefaultEndpoint: w.URL, CallTimeout: 5 * time.Second})
-	operatortest.Eventually(t, func(context.Context) string {
+	w.Start(t, testkit.Settings{DefaultEndpoint: w.URL, CallTimeout: 5 * time.Second})
+	testkit.Eventually(t, func(context.Context) string {
 		if hanging.Hits() == 0 {
 			return "the provider does not hang yet"
 		}
 		return ""
 	})
 	for i := range healthy {
-		w.Create(t, bucketNamed(fmt.Sprintf("healthy-%d", i)))
+		w.Create(t, testkit.Bucket(fmt.Sprintf("healthy-%d", i)))
 	}
 	others := func(ctx context.Context) []storagev1.StorageBucket {
 		list := &storagev1.StorageBucketList{}
@@ -50,7 +49,7 @@ func TestOnePoisonedBucketKeepsNoOtherWaiting(t *testing.T) {
 		}
 		return others
 	}
-	operatortest.Eventually(t, func(ctx context.Context) string {
+	testkit.Eventually(t, func(ctx context.Context) string {
 		ready := 0
 		for _, bucket := range others(ctx) {
 			if meta.IsStatusConditionTrue(bucket.Status.Conditions, "Ready") {
@@ -67,7 +66,7 @@ func TestOnePoisonedBucketKeepsNoOtherWaiting(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	operatortest.Eventually(t, func(ctx context.Context) string {
+	testkit.Eventually(t, func(ctx context.Context) string {
 		if n := len(others(ctx)); n > 0 {
 			return fmt.Sprintf("%d of %d are still there", n, healthy)
 		}
@@ -75,12 +74,5 @@ func TestOnePoisonedBucketKeepsNoOtherWaiting(t *testing.T) {
 	})
 	if bucket := w.Bucket(t, poisoned.Name); meta.IsStatusConditionTrue(bucket.Status.Conditions, "Ready") {
 		t.Error("the poisoned bucket is ready: it has kept nobody waiting")
-	}
-}
-
-func bucketNamed(name string) *storagev1.StorageBucket {
-	return &storagev1.StorageBucket{
-		ObjectMeta: metav1.ObjectMeta{Name: name},
-		Spec:       storagev1.StorageBucketSpec{Region: goodRegion, SizeGB: 1},
 	}
 }

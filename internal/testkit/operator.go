@@ -1,4 +1,4 @@
-package operatortest
+package testkit
 
 import (
 	"context"

@@ -1,4 +1,4 @@
-package faults
+package storage_test
 
 import (
 	"context"
@@ -7,17 +7,17 @@ import (
 	"go.uber.org/goleak"
 
 	"avalonhosting.example/bucketoperator/internal/mockprovider"
-	"avalonhosting.example/bucketoperator/internal/operatortest"
+	"avalonhosting.example/bucketoperator/internal/testkit"
 )
 
 // TestAStoppedOperatorLeavesNoGoroutine is a part of oracle 12. It runs alone:
 // other tests' goroutines come and go.
 func TestAStoppedOperatorLeavesNoGoroutine(t *testing.T) {
-	w := operatortest.NewWorld(t, mockprovider.Options{})
+	w := testkit.NewWorld(t, mockprovider.Options{})
 	ignored := goleak.IgnoreCurrent()
-	o := w.Start(t, operatortest.Settings{DefaultEndpoint: w.URL})
-	w.Create(t, bucketNamed("kept"))
-	operatortest.Eventually(t, func(context.Context) string {
+	o := w.Start(t, testkit.Settings{DefaultEndpoint: w.URL})
+	w.Create(t, testkit.Bucket("kept"))
+	testkit.Eventually(t, func(context.Context) string {
 		if bucket := w.Bucket(t, "kept"); bucket.Status.ID == "" {
 			return "no bucket yet"
 		}

@@ -1,4 +1,4 @@
-package faults
+package storage
 
 import (
 	"fmt"
@@ -7,13 +7,14 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 
 	storagev1 "avalonhosting.example/bucketoperator/api/storage/v1"
+	"avalonhosting.example/bucketoperator/test/faults"
 )
 
 // The functions below say what is missing for a state that an act waits for;
 // empty when nothing is.
 
-func configReady(r *run) string {
-	config := of[*storagev1.BucketProviderConfig](r, kindConfig, configName)
+func configReady(r *faults.Execution) string {
+	config := faults.Of[*storagev1.BucketProviderConfig](r, kindConfig, configName)
 	switch {
 	case config == nil:
 		return "no configuration"
@@ -24,8 +25,8 @@ func configReady(r *run) string {
 }
 
 // ready: the bucket is Ready at its generation, and what it stands for is there.
-func ready(r *run) string {
-	bucket := of[*storagev1.StorageBucket](r, kindBucket, bucketName)
+func ready(r *faults.Execution) string {
+	bucket := faults.Of[*storagev1.StorageBucket](r, kindBucket, bucketName)
 	if bucket == nil {
 		return "no bucket"
 	}
@@ -33,19 +34,19 @@ func ready(r *run) string {
 	if status.ObservedGeneration != bucket.Generation || !meta.IsStatusConditionTrue(status.Conditions, "Ready") {
 		return fmt.Sprintf("the bucket is not ready: %+v", *status)
 	}
-	secret := of[*corev1.Secret](r, kindSecret, accessName)
+	secret := faults.Of[*corev1.Secret](r, kindSecret, accessName)
 	if secret == nil || string(secret.Data["id"]) != status.ID || len(secret.Data["uri"]) == 0 {
 		return "the access Secret is not as it should be"
 	}
-	service := of[*corev1.Service](r, kindService, bucketName)
+	service := faults.Of[*corev1.Service](r, kindService, bucketName)
 	if service == nil || len(service.Spec.Selector) > 0 || len(service.Labels) == 0 || fmt.Sprint(service.Spec.Ports[0].Port) != string(secret.Data["port"]) {
 		return "the Service is not as it should be"
 	}
 	return ""
 }
 
-func provisioning(r *run) string {
-	bucket := of[*storagev1.StorageBucket](r, kindBucket, bucketName)
+func provisioning(r *faults.Execution) string {
+	bucket := faults.Of[*storagev1.StorageBucket](r, kindBucket, bucketName)
 	switch {
 	case bucket == nil:
 		return "no bucket"
@@ -55,16 +56,16 @@ func provisioning(r *run) string {
 	return ""
 }
 
-func refused(r *run) string {
-	bucket := of[*storagev1.StorageBucket](r, kindBucket, bucketName)
+func refused(r *faults.Execution) string {
+	bucket := faults.Of[*storagev1.StorageBucket](r, kindBucket, bucketName)
 	if bucket == nil || !meta.IsStatusConditionTrue(bucket.Status.Conditions, "Stalled") || !reasonIs(bucket, "SpecRefused") {
 		return "the refusal is not reported"
 	}
 	return ""
 }
 
-func unresolved(r *run) string {
-	bucket := of[*storagev1.StorageBucket](r, kindBucket, bucketName)
+func unresolved(r *faults.Execution) string {
+	bucket := faults.Of[*storagev1.StorageBucket](r, kindBucket, bucketName)
 	if bucket == nil || !reasonIs(bucket, storagev1.ReasonProviderNotFound) {
 		return "the missing provider is not reported"
 	}

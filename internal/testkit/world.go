@@ -1,18 +1,14 @@
-// Package operatortest runs the operator's controllers in a test: in a
-// namespace of a real API server, against a mock provider on loopback.
-package operatortest
+package testkit
 
 import (
 	"context"
 	"net/http/httptest"
 	"testing"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/util/wait"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	storagev1 "avalonhosting.example/bucketoperator/api/storage/v1"
@@ -80,24 +76,6 @@ func NewClient(t testing.TB) client.WithWatch {
 		t.Fatalf("making a client: %v", err)
 	}
 	return c
-}
-
-// Patience is how long Eventually waits: far longer than anything takes here,
-// so that a slow machine fails no test.
-const Patience = 60 * time.Second
-
-// Eventually waits until condition returns an empty string. What it returns
-// until then is what the test fails with.
-func Eventually(t testing.TB, condition func(ctx context.Context) string) {
-	t.Helper()
-	var last string
-	err := wait.PollUntilContextTimeout(t.Context(), 20*time.Millisecond, Patience, true, func(ctx context.Context) (bool, error) {
-		last = condition(ctx)
-		return last == "", nil
-	})
-	if err != nil {
-		t.Fatalf("still not so after %s: %s", Patience, last)
-	}
 }
 
 // Create creates an object in the world's namespace.

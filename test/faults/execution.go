@@ -4,21 +4,12 @@ import (
 	"context"
 	"fmt"
 	"net/http"
-	"net/http/httptest"
 	"slices"
-	"sync"
 	"testing"
 	"time"
 
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-
-	storagev1 "avalonhosting.example/bucketoperator/api/storage/v1"
-	"avalonhosting.example/bucketoperator/internal/controllers"
-	"avalonhosting.example/bucketoperator/internal/mockprovider"
-	"avalonhosting.example/bucketoperator/internal/operatortest"
-	"avalonhosting.example/bucketoperator/localcluster/testplane"
 )
 
 const (
@@ -34,50 +25,52 @@ const (
 // that a slow machine fails no run.
 var patience = time.Minute
 
-// run is one execution of a plan.
-type run struct {
-	t         testing.TB
+// Execution is one run: a plan that is carried out in a namespace of its own.
+type Execution struct {
+	// T is the test of the run.
+	T testing.TB
+	// Scenario is what is played.
+	Scenario Scenario
+	// Namespace is the run's own.
+	Namespace string
+	// Client reads from and writes to the API server, without a cache or the gate.
+	Client client.WithWatch
+	// Outside is what the adapter has opened.
+	Outside Outside
+
+	adapter   *Adapter
 	plan      Plan
-	scenario  Scenario
 	reference *Reference // nil while it is being made
-	world     *operatortest.World
 	gate      *Gate
 	recorder  *recorder
 	log       *logBook
 	violation violations
 
-	life     *incarnation
-	operator *operatortest.Operator
+	life     *Life
+	operator Operator
 	resync   time.Duration
 
-	mu        sync.Mutex
-	probes    int
-	lostByAct map[string]bool // ids of buckets that the scenario took away
-	memo      map[string]string
 	allowance map[string]int // what the user's deeds allow beyond the reference
-	deletedAt int            // the gate's clock when the user first deleted the bucket; 0: not
+	deletedAt int            // the gate's clock when the user first deleted the subject; 0: not
 
 	judged    bool
-	altered   bool              // the user has done something that leads elsewhere than the reference
-	goal      func(*run) string // what is waited for in place of the act's own condition
+	altered   bool                    // the user has done something that leads elsewhere than the reference
+	goal      func(*Execution) string // what is waited for in place of the act's own condition
 	snapshots []string
 	frames    map[string][]int
 }
 
 // execute carries out a plan in a namespace that is empty.
-func execute(t testing.TB, namespace string, s Scenario, plan Plan, reference *Reference) *run {
-	mock, err := mockprovider.New(s.Provider())
-	if err != nil {
-		t.Fatalf("making the mock provider: %v", err)
+func execute(t testing.TB, namespace string, a *Adapter, s Scenario, plan Plan, reference *Reference) *Execution {
+	r := &Execution{
+		T: t, Scenario: s, Namespace: namespace, Client: clientOf(t, a),
+		adapter: a, plan: plan, reference: reference, gate: newGate(plan), log: &logBook{},
+		allowance: map[string]int{}, frames: map[string][]int{},
 	}
-	server := httptest.NewServer(mock)
-	defer server.Close()
-	r := &run{
-		t: t, plan: plan, scenario: s, reference: reference, gate: newGate(plan), log: &logBook{},
-		world:     &operatortest.World{Namespace: namespace, Client: sharedClient(t), Provider: mock, URL: server.URL},
-		lostByAct: map[string]bool{}, memo: map[string]string{}, allowance: map[string]int{}, frames: map[string][]int{},
-	}
-	if r.recorder, err = record(t.Context(), r.world.Client, namespace, r.checkReady); err != nil {
+	r.Outside = a.Open(r)
+	defer r.Outside.Close()
+	var err error
+	if r.recorder, err = record(t.Context(), r.Client, r.Namespace, a.Resources, r.checkReady); err != nil {
 		t.Fatal(err)
 	}
 	defer r.recorder.stop()
@@ -88,37 +81,74 @@ func execute(t testing.TB, namespace string, s Scenario, plan Plan, reference *R
 	if !r.struck() && !r.mayMiss() {
 		r.violation.add("0 plan", "what was planned never happened: the run went another way before it")
 	}
-	for _, oracle := range oracles {
-		for _, message := range oracle.judge(r) {
-			r.violation.add(oracle.name, message)
+	for _, oracle := range slices.Concat(oracles, a.Oracles) {
+		for _, message := range oracle.Judge(r) {
+			r.violation.add(oracle.Name, message)
 		}
 	}
 	return r
 }
 
 // start brings up a new incarnation of the operator.
-func (r *run) start() {
+func (r *Execution) start() {
 	r.life = r.gate.begin(r.informers())
-	config := testplane.Config()
-	config.ContentType = runtime.ContentTypeJSON // so that the harness can read all of it
-	settings := operatortest.Settings{
-		Client: config, WrapAPI: r.life.api, WrapProvider: r.life.provider, Log: r.log.logger(r.plan.faultless()),
-		Backoff: controllers.Bounds{Min: 10 * time.Millisecond, Max: 200 * time.Millisecond},
-		Poll:    controllers.Bounds{Min: 20 * time.Millisecond, Max: 500 * time.Millisecond},
-		Resync:  r.resync,
+	r.life.Log = r.log.logger(r.plan.faultless())
+	r.life.Resync = r.resync
+	r.life.Backoff = Bounds{Min: minBackoff, Max: 200 * time.Millisecond}
+	r.life.Poll = Bounds{Min: 20 * time.Millisecond, Max: 500 * time.Millisecond}
+	if r.plan.Fault == Hang && r.plan.At.Port != API {
+		r.life.CallTimeout = 400 * time.Millisecond
 	}
-	if r.scenario.NoConfig {
-		settings.DefaultEndpoint = r.world.URL
+	r.operator = r.Outside.Start(r.T, r.life)
+}
+
+// minBackoff is the shortest delay between two tries.
+const minBackoff = 10 * time.Millisecond
+
+// Trace is what has passed the gate so far.
+func (r *Execution) Trace() []Event { return r.gate.trace() }
+
+// Revisions are all states that objects were in so far.
+func (r *Execution) Revisions() []Revision { return r.recorder.revisions() }
+
+// Get is the object of that name as last seen; nil when there is none.
+func (r *Execution) Get(resource, name string) client.Object { return r.recorder.get(resource, name) }
+
+// All are the objects of a resource as last seen, by name.
+func (r *Execution) All(resource string) map[string]client.Object { return r.recorder.all(resource) }
+
+// Read reads an object from the API server; false when there is none.
+func (r *Execution) Read(name string, into client.Object) bool {
+	err := r.Client.Get(r.T.Context(), client.ObjectKey{Namespace: r.Namespace, Name: name}, into)
+	if client.IgnoreNotFound(err) != nil {
+		r.T.Fatalf("reading %s: %v", name, err)
 	}
-	if r.plan.Fault == Hang && r.plan.At.Provider {
-		settings.CallTimeout = 400 * time.Millisecond
-	}
-	r.operator = r.world.Start(r.t, settings)
+	return err == nil
+}
+
+// Allow allows for one more effect of that name than without faults.
+func (r *Execution) Allow(effect string) { r.allowance[effect]++ }
+
+// Alter says that the user has done something that leads elsewhere than the
+// scenario does; goal says what is missing for it.
+func (r *Execution) Alter(goal func(*Execution) string) { r.altered, r.goal = true, goal }
+
+// Await waits, in the midst of an act, until goal misses nothing and the
+// operator is at rest.
+func (r *Execution) Await(goal func(*Execution) string) {
+	r.goal = goal
+	r.settle(Act{})
+}
+
+// RestartComparing restarts the operator so that it compares all the time.
+func (r *Execution) RestartComparing() {
+	r.resync = stabilityResync
+	r.restart()
 }
 
 // informers is how many informers an incarnation has when it is up, as far as
 // is known.
-func (r *run) informers() int {
+func (r *Execution) informers() int {
 	if r.reference == nil {
 		return 0
 	}
@@ -126,16 +156,16 @@ func (r *run) informers() int {
 }
 
 // restart ends the incarnation in an orderly way and brings up another.
-func (r *run) restart() {
-	r.operator.Stop(r.t)
+func (r *Execution) restart() {
+	r.operator.Stop(r.T)
 	r.life.die()
 	r.start()
 }
 
 // perform plays the scenario. Once the plan's fault has happened and has been
 // judged, what is left is to tear down.
-func (r *run) perform() {
-	for i, act := range r.scenario.Acts {
+func (r *Execution) perform() {
+	for i, act := range r.Scenario.Acts {
 		if r.judged && !act.Teardown {
 			continue
 		}
@@ -152,7 +182,7 @@ func (r *run) perform() {
 	if !r.altered {
 		return
 	}
-	for _, act := range r.scenario.Acts { // whatever the user has made of it
+	for _, act := range r.Scenario.Acts { // whatever the user has made of it
 		if act.Teardown {
 			act.Do(r)
 			r.gate.stir()
@@ -163,7 +193,7 @@ func (r *run) perform() {
 
 // snapshotAfter compares the state after an act with the reference's, or makes
 // it the reference's.
-func (r *run) snapshotAfter(i int, act Act) {
+func (r *Execution) snapshotAfter(i int, act Act) {
 	switch {
 	case r.reference == nil:
 		r.snapshots = append(r.snapshots, r.snapshot())
@@ -191,14 +221,14 @@ func (r *run) snapshotAfter(i int, act Act) {
 
 func (p Plan) faultless() bool { return p.Fault == None && p.Stale.Frame == 0 }
 
-func (r *run) compare(i int) {
+func (r *Execution) compare(i int) {
 	if diff := difference(r.reference.Snapshots[i], r.snapshot()); diff != "" {
-		r.violation.add("1 end state", fmt.Sprintf("after act %q, want (-) as without faults, have (+):\n%s", r.scenario.Acts[i].Name, diff))
+		r.violation.add("1 end state", fmt.Sprintf("after act %q, want (-) as without faults, have (+):\n%s", r.Scenario.Acts[i].Name, diff))
 	}
 }
 
 // struck tells whether what was planned has happened and is over.
-func (r *run) struck() bool {
+func (r *Execution) struck() bool {
 	switch {
 	case r.plan.Stale.Frame > 0:
 		return r.judged || r.gate.stale.wasHit()
@@ -210,18 +240,19 @@ func (r *run) struck() bool {
 
 // mayMiss tells whether what was planned may not come to be: how often the
 // operator reads is a matter of time, and so is what it reports in a race.
-func (r *run) mayMiss() bool {
-	return r.scenario.Racing || r.plan.Stale.Frame > 0 || r.plan.At.Verb == http.MethodGet
+func (r *Execution) mayMiss() bool {
+	return r.Scenario.Racing || r.plan.Stale.Frame > 0 || r.plan.At.Verb == http.MethodGet
 }
 
 // raiseTheDead lets go of a deposed operator's request now that its successor
 // has settled.
-func (r *run) raiseTheDead(act Act) {
+func (r *Execution) raiseTheDead(act Act) {
 	if !r.plan.Fault.parks() {
 		return
 	}
 	if r.plan.Fault == ZombieRecreate {
-		r.recreateAll()
+		r.altered = true
+		r.adapter.Recreate(r)
 	}
 	r.flush()
 	r.gate.release()
@@ -229,7 +260,7 @@ func (r *run) raiseTheDead(act Act) {
 }
 
 // settle waits until the act's condition holds and nothing goes on any more.
-func (r *run) settle(act Act) {
+func (r *Execution) settle(act Act) {
 	window := restWindow
 	if r.plan.unseenDelay() {
 		window = clientDelay
@@ -273,13 +304,13 @@ const clientDelay = 1700 * time.Millisecond
 // unseenDelay tells whether client-go may be waiting.
 func (p Plan) unseenDelay() bool {
 	retried := p.Fault == Throttled || p.Fault == Lost && p.At.Verb == http.MethodGet
-	return retried && !p.At.Provider || p.Stale.How == Relisted
+	return retried && p.At.Port == API || p.Stale.How == Relisted
 }
 
 // clocked tells whether the operator reads by the clock: then rest is when it
 // does nothing else.
-func (r *run) clocked(act Act) bool {
-	return act.Clocked || r.resync != 0 || r.altered && slices.ContainsFunc(r.scenario.Acts, func(a Act) bool { return a.Clocked })
+func (r *Execution) clocked(act Act) bool {
+	return act.Clocked || r.resync != 0 || r.altered && slices.ContainsFunc(r.Scenario.Acts, func(a Act) bool { return a.Clocked })
 }
 
 // frozenWindow is how long an operator with a frozen informer has to be at rest
@@ -291,9 +322,9 @@ const frozenWindow = 120 * time.Millisecond
 // comes to rest before.
 const frozenMost = 10 * time.Second
 
-func (r *run) act(act Act) int {
-	for i := range r.scenario.Acts {
-		if r.scenario.Acts[i].Name == act.Name {
+func (r *Execution) act(act Act) int {
+	for i := range r.Scenario.Acts {
+		if r.Scenario.Acts[i].Name == act.Name {
 			return i
 		}
 	}
@@ -303,9 +334,9 @@ func (r *run) act(act Act) int {
 func (p Plan) strikesIn(act int) bool { return p.Act == act }
 
 // eventually waits for a condition and meanwhile follows up on crashes.
-func (r *run) eventually(condition func(context.Context) string) {
+func (r *Execution) eventually(condition func(context.Context) string) {
 	var last string
-	err := wait.PollUntilContextTimeout(r.t.Context(), tick, patience, true, func(ctx context.Context) (bool, error) {
+	err := wait.PollUntilContextTimeout(r.T.Context(), tick, patience, true, func(ctx context.Context) (bool, error) {
 		if r.life.isDead() {
 			r.succeed()
 		}
@@ -315,77 +346,69 @@ func (r *run) eventually(condition func(context.Context) string) {
 	if err != nil {
 		r.violation.add("13 recovery", fmt.Sprintf("still not so after %s: %s", patience, last))
 		r.report()
-		r.t.FailNow()
+		r.T.FailNow()
 	}
 }
 
 // succeed clears a dead incarnation away, lets the user do what the plan has
 // for the time without one, and starts the next.
-func (r *run) succeed() {
-	r.operator.Stop(r.t)
+func (r *Execution) succeed() {
+	r.operator.Stop(r.T)
 	r.flush()
-	r.whileDown()
+	r.adapter.interlude(r.plan.While).Do(r)
+	r.flush()
 	r.start()
 }
 
 // flush waits until the recorder has seen, and judged, all that there is.
-func (r *run) flush() {
-	err := wait.PollUntilContextTimeout(r.t.Context(), tick, patience, true, func(ctx context.Context) (bool, error) {
+func (r *Execution) flush() {
+	err := wait.PollUntilContextTimeout(r.T.Context(), tick, patience, true, func(ctx context.Context) (bool, error) {
 		return r.recorder.behind(ctx) == "", nil
 	})
 	if err != nil {
-		r.t.Fatalf("the recorder does not keep up: %v", err)
+		r.T.Fatalf("the recorder does not keep up: %v", err)
 	}
 }
 
-// get reads an object from the API server; false when there is none.
-func (r *run) get(name string, into client.Object) bool {
-	err := r.world.Client.Get(r.t.Context(), client.ObjectKey{Namespace: r.world.Namespace, Name: name}, into)
-	if client.IgnoreNotFound(err) != nil {
-		r.t.Fatalf("reading %s: %v", name, err)
-	}
-	return err == nil
-}
-
-// create creates an object unless it exists.
-func (r *run) create(object client.Object) {
-	object.SetNamespace(r.world.Namespace)
+// Create creates an object unless it exists.
+func (r *Execution) Create(object client.Object) {
+	object.SetNamespace(r.Namespace)
 	r.eventuallyDo("creating "+object.GetName(), func(ctx context.Context) error {
 		object.SetResourceVersion("")
-		return r.world.Client.Create(ctx, object)
+		return r.Client.Create(ctx, object)
 	})
 }
 
-// change changes an object if it exists.
-func change[T client.Object](r *run, name string, object T, mutate func(T)) {
+// Change changes an object if it exists.
+func Change[T client.Object](r *Execution, name string, object T, mutate func(T)) {
 	r.eventuallyDo("changing "+name, func(ctx context.Context) error {
-		if err := r.world.Client.Get(ctx, client.ObjectKey{Namespace: r.world.Namespace, Name: name}, object); err != nil {
+		if err := r.Client.Get(ctx, client.ObjectKey{Namespace: r.Namespace, Name: name}, object); err != nil {
 			return client.IgnoreNotFound(err)
 		}
 		base := object.DeepCopyObject().(client.Object)
 		mutate(object)
-		return r.world.Client.Patch(ctx, object, client.MergeFromWithOptions(base, client.MergeFromWithOptimisticLock{}))
+		return r.Client.Patch(ctx, object, client.MergeFromWithOptions(base, client.MergeFromWithOptimisticLock{}))
 	})
 }
 
-// remove deletes an object if it exists.
-func (r *run) remove(name string, object client.Object) {
-	if _, ok := object.(*storagev1.StorageBucket); ok && r.deletedAt == 0 {
+// Remove deletes an object if it exists.
+func (r *Execution) Remove(name string, object client.Object) {
+	if r.isSubject(object) && r.deletedAt == 0 {
 		r.gate.mu.Lock()
 		r.deletedAt = r.gate.clock
 		r.gate.mu.Unlock()
 	}
 	object.SetName(name)
-	object.SetNamespace(r.world.Namespace)
+	object.SetNamespace(r.Namespace)
 	r.eventuallyDo("deleting "+name, func(ctx context.Context) error {
-		return client.IgnoreNotFound(r.world.Client.Delete(ctx, object))
+		return client.IgnoreNotFound(r.Client.Delete(ctx, object))
 	})
 }
 
 // eventuallyDo repeats what another writer got in the way of.
-func (r *run) eventuallyDo(what string, do func(context.Context) error) {
+func (r *Execution) eventuallyDo(what string, do func(context.Context) error) {
 	var last error
-	err := wait.PollUntilContextTimeout(r.t.Context(), tick, patience, true, func(ctx context.Context) (bool, error) {
+	err := wait.PollUntilContextTimeout(r.T.Context(), tick, patience, true, func(ctx context.Context) (bool, error) {
 		err := do(ctx)
 		if ctx.Err() == nil {
 			last = err
@@ -393,29 +416,25 @@ func (r *run) eventuallyDo(what string, do func(context.Context) error) {
 		return err == nil, nil
 	})
 	if err != nil {
-		r.t.Fatalf("%s: %v", what, last)
+		r.T.Fatalf("%s: %v", what, last)
 	}
 }
 
-// probe asks the provider for a bucket under its published address, as an
-// application would.
-func (r *run) probe(uri string) (int, error) {
-	r.mu.Lock()
-	r.probes++
-	r.mu.Unlock()
-	request, err := http.NewRequestWithContext(r.t.Context(), http.MethodGet, uri, nil)
+// isSubject tells whether an object is of the subject's kind.
+func (r *Execution) isSubject(object client.Object) bool {
+	gvk, err := r.Client.GroupVersionKindFor(object)
 	if err != nil {
-		return 0, err
+		r.T.Fatal(err)
 	}
-	request.Header.Set("Authorization", "Bearer "+probeKey)
-	answer, err := http.DefaultClient.Do(request)
-	if err != nil {
-		return 0, err
+	for _, resource := range r.adapter.Resources {
+		if resource.Name == r.adapter.Subject.Resource {
+			return resource.Kind == gvk.Kind
+		}
 	}
-	return answer.StatusCode, answer.Body.Close()
+	return false
 }
 
 // report tells what the oracles found.
-func (r *run) report() {
+func (r *Execution) report() {
 	r.violation.report(r)
 }
