@@ -93,17 +93,15 @@ type BucketProviderConfigStatus struct {
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
 }
 
-// A BucketProviderConfig says where a Secret of the namespace is sent. That is
-// for the namespace's admins to choose, not for everybody who may edit in it.
-// +kubebuilder:metadata:annotations="avalonhosting.example/edited-by=admin"
-
 // BucketProviderConfig is how a provider of buckets is reached: its protocol,
 // its address, its credentials and its limits. StorageBuckets of the same
-// namespace use it by name.
+// namespace use it by name. It says where a Secret of the namespace is sent: that
+// is for the namespace's admins to choose, not for everybody who may edit in it.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
 // +kubebuilder:resource:shortName=bpc,categories={storage,bucketoperator}
+// +kubebuilder:metadata:annotations="avalonhosting.example/edited-by=admin"
 // +kubebuilder:printcolumn:name="Ready",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].status`
 // +kubebuilder:printcolumn:name="Reason",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].reason`
 // +kubebuilder:printcolumn:name="Type",type=string,JSONPath=`.spec.type`

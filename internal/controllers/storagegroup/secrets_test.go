@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	logf "sigs.k8s.io/controller-runtime/pkg/log"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	storagev1 "avalonhosting.example/bucketoperator/api/storage/v1"
@@ -28,6 +29,7 @@ import (
 // reads the API server itself.
 func start(t *testing.T, namespace string) client.Client {
 	t.Helper()
+	logf.SetLogger(logr.Discard())
 	definitions := []operator.Definition{storagegroup.Definition}
 	mgr, err := ctrl.NewManager(testplane.Config(), ctrl.Options{
 		Scheme: operator.NewScheme(definitions), Cache: operator.CacheOptions(definitions, []string{namespace}), Logger: logr.Discard(),

@@ -16,7 +16,8 @@ import (
 //
 // BucketProviderConfig is how a provider of buckets is reached: its protocol,
 // its address, its credentials and its limits. StorageBuckets of the same
-// namespace use it by name.
+// namespace use it by name. It says where a Secret of the namespace is sent: that
+// is for the namespace's admins to choose, not for everybody who may edit in it.
 type BucketProviderConfigApplyConfiguration struct {
 	metav1.TypeMetaApplyConfiguration `json:""`
 	// metadata is the object's name, labels and so on.
