@@ -251,7 +251,7 @@ var mutants = []mutant{
 		"a Retry-After is not honoured",
 		[]edit{
 			{bucketDir + "kind.go", "case e.After == 0:", "case mutated || e.After == 0:"},
-			{providerDir + "governor.go", "if e.Class == Throttled && e.After > 0 {", "if !mutated && e.Class == Throttled && e.After > 0 {"},
+			{providerDir + "held.go", "if e.Class == Throttled && e.After > 0 {", "if !mutated && e.Class == Throttled && e.After > 0 {"},
 		},
 		[]string{"default-endpoint/throttled/provider_POST_buckets#1"},
 	},
