@@ -5,20 +5,21 @@ import (
 	"net/http"
 )
 
-// fence keeps a leader that was held up, say by a machine that froze, from acting
-// on when another may lead: once the lease was not renewed for as long as the
-// leader may try to, no request that changes something leaves this process any
-// more. Leader election ends the process as well, but not before the workers
-// have gone on for a moment. What only reads goes on, as caches do.
-func (l *lease) fence(next http.RoundTripper) http.RoundTripper {
-	if l == nil {
-		return next
+// mayAct is the fence of whatever leaves this process: it keeps a leader that was
+// held up, say by a machine that froze, from acting on when another may lead. Once
+// the lease was not renewed for as long as the leader may try to, the answer is an
+// error, for package egress to ask before each write. Leader election ends the
+// process as well, but not before the workers have gone on for a moment.
+func (l *lease) mayAct() error {
+	if l != nil && l.stale() {
+		return fmt.Errorf("the lease %s was not renewed in time, another may lead", leaseName)
 	}
-	return fenced{lease: l, next: next, reads: true}
+	return nil
 }
 
-// fenceAll is fence for a server that only a leader has something to ask of.
-func (l *lease) fenceAll(next http.RoundTripper) http.RoundTripper {
+// fence is mayAct for the API server: no request that changes something is sent.
+// What only reads goes on, as caches do.
+func (l *lease) fence(next http.RoundTripper) http.RoundTripper {
 	if l == nil {
 		return next
 	}
@@ -28,17 +29,17 @@ func (l *lease) fenceAll(next http.RoundTripper) http.RoundTripper {
 type fenced struct {
 	lease *lease
 	next  http.RoundTripper
-	reads bool // whether what changes nothing may pass
 }
 
-// RoundTrip refuses a request while the lease may be another's.
+// RoundTrip refuses a request that changes something while the lease may be another's.
 func (f fenced) RoundTrip(request *http.Request) (*http.Response, error) {
-	passes := f.reads && (request.Method == http.MethodGet || request.Method == http.MethodHead)
-	if !passes && f.lease.stale() {
-		if request.Body != nil {
-			_ = request.Body.Close()
+	if request.Method != http.MethodGet && request.Method != http.MethodHead {
+		if err := f.lease.mayAct(); err != nil {
+			if request.Body != nil {
+				_ = request.Body.Close()
+			}
+			return nil, fmt.Errorf("%s %s is not sent: %w", request.Method, request.URL.Path, err)
 		}
-		return nil, fmt.Errorf("%s %s is not sent: the lease %s was not renewed in time, another may lead", request.Method, request.URL.Path, leaseName)
 	}
 	return f.next.RoundTrip(request)
 }

@@ -2,6 +2,8 @@ package main
 
 import (
 	"errors"
+	"io"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -10,6 +12,8 @@ import (
 
 	"k8s.io/client-go/tools/leaderelection/resourcelock"
 	clocktesting "k8s.io/utils/clock/testing"
+
+	"avalonhosting.example/bucketoperator/internal/egress"
 )
 
 func TestALeaderThatCouldNotRenewChangesNothingMore(t *testing.T) {
@@ -20,7 +24,7 @@ func TestALeaderThatCouldNotRenewChangesNothingMore(t *testing.T) {
 	clock := clocktesting.NewFakePassiveClock(time.Unix(1, 0))
 	l := &lease{Interface: &stubLock{}, clock: clock, deadline: 5 * time.Second}
 	client := &http.Client{Transport: l.fence(http.DefaultTransport)}
-	sendBy := func(client *http.Client, method string) error {
+	send := func(method string) error {
 		t.Helper()
 		request, err := http.NewRequestWithContext(t.Context(), method, server.URL, strings.NewReader("{}"))
 		if err != nil {
@@ -31,10 +35,6 @@ func TestALeaderThatCouldNotRenewChangesNothingMore(t *testing.T) {
 			err = response.Body.Close()
 		}
 		return err
-	}
-	send := func(method string) error {
-		t.Helper()
-		return sendBy(client, method)
 	}
 	renew := func() {
 		t.Helper()
@@ -58,10 +58,6 @@ func TestALeaderThatCouldNotRenewChangesNothingMore(t *testing.T) {
 	if err := send(http.MethodGet); err != nil {
 		t.Errorf("reading: %v", err)
 	}
-	provider := &http.Client{Transport: l.fenceAll(http.DefaultTransport)}
-	if err := sendBy(provider, http.MethodGet); err == nil || !strings.Contains(err.Error(), leaseName) {
-		t.Errorf("reading at a provider: %v, want an error that names the lease", err)
-	}
 	renew()
 	if err := send(http.MethodPut); err != nil {
 		t.Errorf("renewed: %v", err)
@@ -69,6 +65,57 @@ func TestALeaderThatCouldNotRenewChangesNothingMore(t *testing.T) {
 	want := []string{http.MethodPost, http.MethodPatch, http.MethodGet, http.MethodPut}
 	if strings.Join(got, " ") != strings.Join(want, " ") {
 		t.Errorf("the server got %v, want %v", got, want)
+	}
+}
+
+// Whatever protocol it speaks, and on a connection that is open already.
+func TestALeaderThatWasPausedSendsNothingByTCPEither(t *testing.T) {
+	t.Parallel()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = listener.Close() })
+	got := make(chan string)
+	go func() {
+		defer close(got)
+		peer, err := listener.Accept()
+		if err != nil {
+			return
+		}
+		defer func() { _ = peer.Close() }()
+		all, _ := io.ReadAll(peer)
+		got <- string(all)
+	}()
+	clock := clocktesting.NewFakePassiveClock(time.Unix(1, 0))
+	l := &lease{Interface: &stubLock{}, clock: clock, deadline: 5 * time.Second}
+	if err := l.Update(t.Context(), resourcelock.LeaderElectionRecord{HolderIdentity: l.Identity()}); err != nil {
+		t.Fatal(err)
+	}
+	dialer := &egress.Dialer{AllowLoopback: true, Fence: l.mayAct}
+	conn, err := dialer.DialContext(t.Context(), "tcp", listener.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	write := func(statement string) error {
+		_, err := io.WriteString(conn, statement)
+		return err
+	}
+	if err := write("BEGIN;"); err != nil {
+		t.Errorf("while it leads: %v", err)
+	}
+	clock.SetTime(clock.Now().Add(5 * time.Second)) // paused
+	if err := write("COMMIT;"); !egress.IsFenced(err) || !strings.Contains(err.Error(), leaseName) {
+		t.Errorf("after the pause: %v, want an error that names the lease", err)
+	}
+	if _, err := dialer.DialContext(t.Context(), "tcp", listener.Addr().String()); !egress.IsFenced(err) {
+		t.Errorf("another connection: %v, want it to be refused", err)
+	}
+	if err := conn.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if all := <-got; all != "BEGIN;" {
+		t.Errorf("the peer got %q", all)
 	}
 }
 
@@ -183,7 +230,10 @@ func TestTheTimeThatAMachineWasSuspendedCounts(t *testing.T) {
 
 func TestWithoutLeaderElectionThereIsNoFence(t *testing.T) {
 	t.Parallel()
-	if got := (*lease)(nil).fenceAll((*lease)(nil).fence(http.DefaultTransport)); got != http.DefaultTransport {
+	if got := (*lease)(nil).fence(http.DefaultTransport); got != http.DefaultTransport {
 		t.Errorf("fence = %v", got)
+	}
+	if err := (*lease)(nil).mayAct(); err != nil {
+		t.Errorf("mayAct = %v", err)
 	}
 }

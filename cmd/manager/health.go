@@ -19,7 +19,7 @@ type lease struct {
 	events  *lateRecorder
 	clock   clock.PassiveClock
 	overdue time.Duration // when /healthz fails
-	// deadline is when another may lead, see fence.
+	// deadline is when another may lead, see mayAct.
 	deadline time.Duration
 	renewed  atomic.Pointer[time.Time] // nil while another, or nobody, holds it
 	// ended is that this process held the lease, and gave it back or saw another

@@ -14,6 +14,7 @@ import (
 
 	storagev1 "avalonhosting.example/bucketoperator/api/storage/v1"
 	"avalonhosting.example/bucketoperator/internal/controllers"
+	"avalonhosting.example/bucketoperator/internal/egress"
 	"avalonhosting.example/bucketoperator/internal/operator"
 	"avalonhosting.example/bucketoperator/internal/provider"
 	"avalonhosting.example/bucketoperator/internal/provider/httpapi"
@@ -104,9 +105,13 @@ func newProviders(o options, lease *lease) (provider.Registry, error) {
 	if err != nil {
 		return nil, err
 	}
+	pool := egress.NewPool(0)
+	if err := metrics.Registry.Register(egress.NewCollector(pool)); err != nil {
+		return nil, fmt.Errorf("registering the metrics of calls to the outside: %w", err)
+	}
 	http := string(storagev1.ProviderTypeHTTP)
 	return provider.Registry{
-		http: &httpapi.Factory{AllowLoopback: o.allowLoopback, Workers: o.maxConcurrent, Observe: calls.Observer(http), Wrap: lease.fenceAll},
+		http: &httpapi.Factory{AllowLoopback: o.allowLoopback, Pool: pool, Fence: lease.mayAct, Observe: calls.Observer(http)},
 	}, nil
 }
 

@@ -11,8 +11,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"avalonhosting.example/bucketoperator/internal/controllers"
+	"avalonhosting.example/bucketoperator/internal/egress/guard"
 	"avalonhosting.example/bucketoperator/internal/operator"
-	"avalonhosting.example/bucketoperator/internal/provider/guard"
 )
 
 // minResync keeps a slip of the pen from becoming a flood of calls.
@@ -55,8 +55,7 @@ func (o *options) validateEndpoint() error {
 		return nil
 	}
 	if _, err := guard.Parse(o.defaultEndpoint); err != nil {
-		// The message is written for the field of a BucketProviderConfig.
-		return fmt.Errorf("--default-provider-endpoint %s", strings.TrimPrefix(err.Error(), "spec.endpoint "))
+		return fmt.Errorf("--default-provider-endpoint %w", err)
 	}
 	return nil
 }

@@ -59,7 +59,8 @@ type Error struct {
 	// same idempotency key that the provider is still at work on. Whoever may
 	// have made such a call asks again before believing that nothing was made.
 	Conflict bool
-	// Local is true when the call was held back on this side, by the limits of the configuration.
+	// Local is true when the call was held back on this side, by the limits of the
+	// configuration or the namespace's share of the calls in flight.
 	Local bool
 	// Cause is the underlying error, for the log; may be nil.
 	Cause error

@@ -7,6 +7,8 @@ package provider
 import (
 	"cmp"
 	"context"
+
+	"avalonhosting.example/bucketoperator/internal/egress"
 )
 
 // Client is one provider, reached with one configuration. Every call is
@@ -73,7 +75,9 @@ type Config struct {
 	// Owner identifies the configuration in the process: all Clients with the
 	// same Owner share one rate limit, one circuit breaker and one bound on
 	// calls in flight. One without an Owner shares nothing.
-	Owner string
+	Owner egress.Destination
+	// Namespace is whom the calls are made for: where the bucket is.
+	Namespace string
 	// Endpoint is the provider's URL.
 	Endpoint string
 	// Trusted is true for an endpoint that whoever runs the operator chose,
@@ -82,7 +86,7 @@ type Config struct {
 	// Credentials are the data of the Secret, nil where none is named.
 	Credentials map[string][]byte
 	// Limits bound the calls of all Clients with this Owner.
-	Limits Limits
+	Limits egress.Limits
 	// Names are what messages call the parts of the configuration.
 	Names Names
 }
@@ -108,20 +112,12 @@ func (n Names) OrDefault() Names {
 	}
 }
 
-// Limits bound the calls of all Clients of one Owner. Zero values mean the defaults.
-type Limits struct {
-	// QPS is how many calls a second are allowed on average; 0 means 500.
-	QPS int32
-	// Burst is how many calls may be made at once after a quiet time; 0 means 1000.
-	Burst int32
-}
-
 // Factory opens a Client. It makes no call; it fails with an *Error that names
 // the field and the cure when the configuration cannot be right.
 type Factory interface {
 	Open(config Config) (Client, error)
 	// Forget frees what is shared by all Clients of owner. A later Open starts afresh.
-	Forget(owner string)
+	Forget(owner egress.Destination)
 }
 
 // Registry holds a Factory for each type of provider. It is filled in one

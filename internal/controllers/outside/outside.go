@@ -18,6 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	storagev1 "avalonhosting.example/bucketoperator/api/storage/v1"
+	"avalonhosting.example/bucketoperator/internal/egress"
 	"avalonhosting.example/bucketoperator/internal/engine/child"
 	"avalonhosting.example/bucketoperator/internal/engine/reference"
 	"avalonhosting.example/bucketoperator/internal/provider"
@@ -47,6 +48,8 @@ func NewConfigReader(live client.Reader) *reference.SharedReader[*storagev1.Buck
 type Target struct {
 	// Name is the BucketProviderConfig's; empty for the operator's default endpoint.
 	Name string
+	// Namespace is whom it serves: where the bucket is.
+	Namespace string
 	// Revision identifies the state of the configuration and its Secret.
 	Revision string
 	// Endpoint is the provider's URL.
@@ -58,9 +61,9 @@ type Target struct {
 // Leaving tells whether the configuration is being deleted.
 func (t Target) Leaving() bool { return t.Config != nil && !t.Config.DeletionTimestamp.IsZero() }
 
-// Default is the operator's default endpoint.
-func Default(endpoint string) Target {
-	return Target{Endpoint: endpoint, Revision: Digest("default-endpoint", endpoint)}
+// Default is the operator's default endpoint, as it serves a namespace.
+func Default(namespace, endpoint string) Target {
+	return Target{Namespace: namespace, Endpoint: endpoint, Revision: Digest("default-endpoint", endpoint)}
 }
 
 // Configured is the provider of a BucketProviderConfig, whose Secret, where it
@@ -70,7 +73,10 @@ func Configured(config *storagev1.BucketProviderConfig, secret *metav1.PartialOb
 	if secret != nil {
 		parts = append(parts, string(secret.UID), secret.ResourceVersion)
 	}
-	return Target{Name: config.Name, Endpoint: config.Spec.Endpoint, Config: config, Revision: Digest(parts...)}
+	return Target{
+		Name: config.Name, Namespace: config.Namespace, Endpoint: config.Spec.Endpoint,
+		Config: config, Revision: Digest(parts...),
+	}
 }
 
 // Digest is a short hash of strings, of which none must be secret.
@@ -117,17 +123,17 @@ func (a Access) Check(ctx context.Context, target Target) error {
 	if target.Config != nil {
 		own.Secret = "Secret " + target.Config.Spec.SecretRef.Name
 	}
-	_, err := a.open(ctx, target, "", own)
+	_, err := a.open(ctx, target, egress.Destination{}, own)
 	return err
 }
 
-func (a Access) open(ctx context.Context, target Target, owner string, names provider.Names) (provider.Client, error) {
-	config := provider.Config{Owner: owner, Endpoint: target.Endpoint, Trusted: true, Names: names}
+func (a Access) open(ctx context.Context, target Target, owner egress.Destination, names provider.Names) (provider.Client, error) {
+	config := provider.Config{Owner: owner, Namespace: target.Namespace, Endpoint: target.Endpoint, Trusted: true, Names: names}
 	providerType := storagev1.ProviderTypeHTTP
 	if c := target.Config; c != nil {
 		providerType = c.Spec.Type
 		config.Trusted = false
-		config.Limits = provider.Limits{QPS: c.Spec.RateLimit.QPS, Burst: c.Spec.RateLimit.Burst}
+		config.Limits = egress.Limits{QPS: c.Spec.RateLimit.QPS, Burst: c.Spec.RateLimit.Burst}
 		if name := c.Spec.SecretRef.Name; name != "" {
 			data, err := a.secret(ctx, types.NamespacedName{Namespace: c.Namespace, Name: name})
 			if err != nil {
@@ -149,17 +155,17 @@ func (a Access) open(ctx context.Context, target Target, owner string, names pro
 // Forget frees what is kept in memory for a configuration that is gone.
 func (a Access) Forget(name types.NamespacedName) {
 	for _, factory := range a.Providers {
-		factory.Forget(name.String())
+		factory.Forget(egress.Destination{Namespace: name.Namespace, Name: name.Name})
 	}
 }
 
 // owner identifies a configuration in the process. It is its name, so that a
 // configuration that is made anew goes on under the limits of the old one.
-func owner(config *storagev1.BucketProviderConfig) string {
+func owner(config *storagev1.BucketProviderConfig) egress.Destination {
 	if config == nil {
-		return "the operator's default endpoint"
+		return egress.Destination{Name: "default-endpoint"}
 	}
-	return client.ObjectKeyFromObject(config).String()
+	return egress.Destination{Namespace: config.Namespace, Name: config.Name}
 }
 
 // names are what a bucket's messages call the parts of a configuration.

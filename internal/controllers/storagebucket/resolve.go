@@ -116,7 +116,7 @@ func (r *run) defaultTarget(ctx context.Context, bound bool) (*outside.Target, e
 			"spec.providerRef names no BucketProviderConfig, there is none called %[1]s in this namespace, and the operator has no default endpoint: "+
 				"create a BucketProviderConfig called %[1]s, %[2]s", storagev1.DefaultBucketProviderConfigName, orName(configs))
 	}
-	target := outside.Default(r.DefaultEndpoint)
+	target := outside.Default(r.bucket.Namespace, r.DefaultEndpoint)
 	return &target, nil
 }
 

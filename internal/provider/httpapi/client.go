@@ -14,6 +14,7 @@ import (
 	"golang.org/x/net/http/httpguts"
 	"k8s.io/utils/clock"
 
+	"avalonhosting.example/bucketoperator/internal/egress"
 	"avalonhosting.example/bucketoperator/internal/provider"
 )
 
@@ -26,7 +27,8 @@ type client struct {
 	key       string   // the bearer token; empty for none
 	secrets   []string // what must not be in an error
 	transport http.RoundTripper
-	governor  *provider.Governor
+	governor  *egress.Governor
+	namespace string // whom the calls are made for
 	timeout   time.Duration
 	clock     clock.PassiveClock
 	observe   func(operation, code string, seconds float64)
@@ -127,16 +129,18 @@ func (c *client) do(ctx context.Context, r request) (result reply, err error) {
 	if r.operation != opCreate && !provider.CheckID(r.id) {
 		return reply{}, notSent(provider.Terminal, reasonIDInvalid, "the bucket's id is not one that a provider can have given", nil)
 	}
-	done, err := c.governor.Admit(ctx, r.method+" "+r.id+" "+r.key)
+	done, err := c.governor.Admit(ctx, egress.Call{Namespace: c.namespace, Name: r.method + " " + r.id + " " + r.key})
 	if err != nil {
-		c.observe(string(r.operation), refusedCode(err), 0)
-		return reply{}, err
+		refused := provider.NotAdmitted(err)
+		c.observe(string(r.operation), refusedCode(refused), 0)
+		return reply{}, refused
 	}
-	start := c.clock.Now()
-	defer func() { done(err) }() // also when a panic goes by
+	start, outcome := c.clock.Now(), egress.Outcome{}
+	defer func() { done(outcome) }() // also when a panic goes by
 	var code string
 	result, code, err = c.send(ctx, r)
 	c.observe(string(r.operation), code, c.clock.Since(start).Seconds())
+	outcome = provider.OutcomeOf(err)
 	return result, err
 }
 
@@ -185,9 +189,9 @@ func (c *client) httpRequest(ctx context.Context, r request) (*http.Request, err
 	if body != nil {
 		request.Header.Set("Content-Type", "application/json")
 		// net/http repeats by itself, on another connection, a request that it
-		// thinks idempotent, as the header below makes it. Where the provider
-		// ignores that header this would make a second bucket. Without GetBody
-		// it cannot.
+		// thinks idempotent, as the header below makes it, when the connection that
+		// it had kept turns out to be closed. Where the provider ignores that header
+		// this would make a second bucket. Without GetBody it cannot.
 		request.GetBody = nil
 	}
 	if r.key != "" {

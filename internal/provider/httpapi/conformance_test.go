@@ -42,8 +42,8 @@ func fixture(t *testing.T, minimal bool) providertest.Fixture {
 		HonoursKeys:  !minimal,
 		Resizes:      !minimal,
 		Unauthorized: open(t, factory, with(config(url), func(c *provider.Config) { c.Credentials["apiKey"] = []byte("another") })),
-		Unreachable:  open(t, factory, with(config(closedPort(t)), func(c *provider.Config) { c.Owner = "unreachable" })),
+		Unreachable:  open(t, factory, with(config(closedPort(t)), func(c *provider.Config) { c.Owner.Name = "unreachable" })),
 		Hanging: open(t, newFactory(t, &httpapi.Factory{Timeout: shortTimeout}),
-			with(config(serve(t, hanging)), func(c *provider.Config) { c.Owner = "hanging" })),
+			with(config(serve(t, hanging)), func(c *provider.Config) { c.Owner.Name = "hanging" })),
 	}
 }

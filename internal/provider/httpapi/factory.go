@@ -6,18 +6,18 @@ package httpapi
 
 import (
 	"cmp"
-	"crypto/x509"
+	"errors"
 	"net"
 	"net/http"
 	"net/url"
-	"strings"
 	"sync"
 	"time"
 
 	"k8s.io/utils/clock"
 
+	"avalonhosting.example/bucketoperator/internal/egress"
+	"avalonhosting.example/bucketoperator/internal/egress/guard"
 	"avalonhosting.example/bucketoperator/internal/provider"
-	"avalonhosting.example/bucketoperator/internal/provider/guard"
 )
 
 // DefaultTimeout bounds a call where Factory.Timeout does not.
@@ -28,9 +28,10 @@ const DefaultTimeout = 10 * time.Second
 type Factory struct {
 	// AllowLoopback lets tenants name loopback endpoints: for development.
 	AllowLoopback bool
-	// Workers is how many workers the operator has; 0 means 8. One provider
-	// never gets them all.
-	Workers int
+	// Pool shares out the calls in flight by namespace; nil means one of its own.
+	Pool *egress.Pool
+	// Fence is asked before each call and each write; nil is none.
+	Fence egress.Fence
 	// Timeout bounds each call, from the name look-up to the last byte; 0 means
 	// DefaultTimeout.
 	Timeout time.Duration
@@ -44,11 +45,12 @@ type Factory struct {
 	// Wrap, if set, stands between the Clients and the network, to watch calls or
 	// to keep them from being made.
 	Wrap func(http.RoundTripper) http.RoundTripper
-	// RootCAs are who may sign a provider's certificate; nil means the system's.
-	RootCAs *x509.CertPool
+	// Roots are who may sign a provider's certificate; nil means the system's, read
+	// anew when they change.
+	Roots *egress.Roots
 
 	once      sync.Once
-	governors provider.Governors
+	governors egress.Governors
 	trusted   *http.Transport
 	guarded   *http.Transport
 }
@@ -64,9 +66,14 @@ func (f *Factory) init() {
 		if f.Observe == nil {
 			f.Observe = func(string, string, float64) {}
 		}
-		f.governors.Clock, f.governors.Workers = f.Clock, f.Workers
-		f.trusted = f.transport(nil)
-		f.guarded = f.transport(guard.Control(f.AllowLoopback))
+		if f.Roots == nil {
+			f.Roots = egress.SystemRoots(f.Clock)
+		}
+		f.governors.Clock, f.governors.Pool, f.governors.Fence = f.Clock, f.Pool, f.Fence
+		dialer := egress.Dialer{AllowLoopback: f.AllowLoopback, Fence: f.Fence, Roots: f.Roots, Resolver: f.Resolver}
+		f.guarded = transport(dialer)
+		dialer.Trusted = true
+		f.trusted = transport(dialer)
 	})
 }
 
@@ -76,7 +83,7 @@ func (f *Factory) init() {
 func (f *Factory) Open(config provider.Config) (provider.Client, error) {
 	f.init()
 	names := config.Names.OrDefault()
-	base, err := f.endpoint(config, names.Endpoint)
+	base, err := f.endpoint(config, names)
 	if err != nil {
 		return nil, err
 	}
@@ -97,7 +104,10 @@ func (f *Factory) Open(config provider.Config) (provider.Client, error) {
 		key:       key,
 		secrets:   spellings(key),
 		transport: transport,
-		governor:  f.governors.For(config),
+		governor: f.governors.For(egress.Target{
+			Destination: config.Owner, Address: config.Endpoint, Credentials: config.Credentials, Limits: config.Limits,
+		}),
+		namespace: config.Namespace,
 		timeout:   f.Timeout,
 		clock:     f.Clock,
 		observe:   f.Observe,
@@ -105,7 +115,7 @@ func (f *Factory) Open(config provider.Config) (provider.Client, error) {
 }
 
 // Forget frees what the Clients of owner share.
-func (f *Factory) Forget(owner string) {
+func (f *Factory) Forget(owner egress.Destination) {
 	f.init()
 	f.governors.Forget(owner)
 }
@@ -117,21 +127,24 @@ func (f *Factory) Close() {
 	f.guarded.CloseIdleConnections()
 }
 
-func (f *Factory) endpoint(config provider.Config, name string) (*url.URL, error) {
+func (f *Factory) endpoint(config provider.Config, names provider.Names) (*url.URL, error) {
 	base, err := guard.Parse(config.Endpoint)
 	if err != nil {
-		return nil, notSent(provider.Terminal, reasonEndpointInvalid, refusal(err, name), err)
+		return nil, notSent(provider.Terminal, reasonEndpointInvalid, refusal(err, names), err)
 	}
 	if !config.Trusted {
 		if err := guard.CheckURL(config.Endpoint, f.AllowLoopback); err != nil {
-			return nil, notSent(provider.Terminal, reasonEndpointRefused, refusal(err, name), err)
+			return nil, notSent(provider.Terminal, reasonEndpointRefused, refusal(err, names), err)
 		}
 	}
 	return base, nil
 }
 
-// refusal is the guard's word on an endpoint, which begins with spec.endpoint,
-// with what the endpoint is called in its place.
-func refusal(err error, name string) string {
-	return name + strings.TrimPrefix(err.Error(), "spec.endpoint")
+// refusal is the guard's word on an endpoint, after what the endpoint is called.
+func refusal(err error, names provider.Names) string {
+	message := names.Endpoint + " " + err.Error()
+	if errors.Is(err, guard.ErrUserinfo) {
+		message += ", and put the API key into the Secret that " + names.SecretRef + " names"
+	}
+	return message
 }

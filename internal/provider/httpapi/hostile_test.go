@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"avalonhosting.example/bucketoperator/internal/egress"
 	"avalonhosting.example/bucketoperator/internal/mockprovider"
 	"avalonhosting.example/bucketoperator/internal/provider"
 	"avalonhosting.example/bucketoperator/internal/provider/httpapi"
@@ -115,7 +116,7 @@ func TestCertificates(t *testing.T) {
 
 	t.Run("a good one is taken", func(t *testing.T) {
 		t.Parallel()
-		client := open(t, newFactory(t, &httpapi.Factory{RootCAs: roots}), config(server.URL))
+		client := open(t, newFactory(t, &httpapi.Factory{Roots: egress.FixedRoots(roots)}), config(server.URL))
 		if err := client.Probe(t.Context()); err != nil {
 			t.Error(err)
 		}
@@ -129,7 +130,7 @@ func TestCertificates(t *testing.T) {
 	})
 	t.Run("one for another host is not", func(t *testing.T) {
 		t.Parallel()
-		factory := newFactory(t, &httpapi.Factory{RootCAs: roots, Resolver: resolver})
+		factory := newFactory(t, &httpapi.Factory{Roots: egress.FixedRoots(roots), Resolver: resolver})
 		err := open(t, factory, config("https://buckets.test.:"+port)).Probe(t.Context())
 		if e := wantFailure(t, err, provider.Transient, "CertificateInvalid"); !e.Refused || !strings.Contains(e.Message, "not for buckets.test") {
 			t.Errorf("error = %#v", e)
@@ -220,8 +221,8 @@ func TestCallsAreObservedWithBoundedCodes(t *testing.T) {
 		next.Store(status)
 		call(config(url))
 	}
-	call(with(config(closedPort(t)), func(c *provider.Config) { c.Owner = "closed" }))
-	tight := with(config(url), func(c *provider.Config) { c.Owner, c.Limits = "tight", provider.Limits{QPS: 1, Burst: 1} })
+	call(with(config(closedPort(t)), func(c *provider.Config) { c.Owner.Name = "closed" }))
+	tight := with(config(url), func(c *provider.Config) { c.Owner.Name, c.Limits = "tight", egress.Limits{QPS: 1, Burst: 1} })
 	next.Store(204)
 	call(tight)
 	_ = open(t, factory, tight).Delete(t.Context(), "bucket-2")

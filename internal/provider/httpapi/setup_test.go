@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"avalonhosting.example/bucketoperator/internal/egress"
 	"avalonhosting.example/bucketoperator/internal/mockprovider"
 	"avalonhosting.example/bucketoperator/internal/provider"
 	"avalonhosting.example/bucketoperator/internal/provider/httpapi"
@@ -72,7 +73,7 @@ func newFactory(t *testing.T, factory *httpapi.Factory) *httpapi.Factory {
 
 func config(url string) provider.Config {
 	return provider.Config{
-		Owner: "ns/default", Endpoint: url, Trusted: true,
+		Owner: egress.Destination{Namespace: "ns", Name: "default"}, Namespace: "ns", Endpoint: url, Trusted: true,
 		Credentials: map[string][]byte{"apiKey": []byte(canary)},
 	}
 }

@@ -9,13 +9,14 @@ import (
 	"net"
 	"syscall"
 
+	"avalonhosting.example/bucketoperator/internal/egress"
+	"avalonhosting.example/bucketoperator/internal/egress/guard"
 	"avalonhosting.example/bucketoperator/internal/provider"
-	"avalonhosting.example/bucketoperator/internal/provider/guard"
 )
 
 // notAnswered is the error of a call that got no answer. ctx is the caller's.
 func (c *client) notAnswered(ctx context.Context, progress *progress, err error) error {
-	refused := !progress.sent.Load()
+	refused := !progress.sent()
 	cause := &quiet{err: err, secrets: c.secrets}
 	if ctxErr := ctx.Err(); ctxErr != nil {
 		return &provider.Error{
@@ -23,13 +24,18 @@ func (c *client) notAnswered(ctx context.Context, progress *progress, err error)
 			Message: "the call to the provider was given up",
 		}
 	}
+	if egress.IsFenced(err) {
+		fenced := provider.NotAdmitted(err)
+		fenced.Refused = refused
+		return fenced
+	}
 	if notAllowed, ok := errors.AsType[*guard.RefusedError](err); ok {
-		return notSent(provider.Transient, reasonEndpointRefused, refusal(notAllowed, c.names.Endpoint), cause)
+		return notSent(provider.Transient, reasonEndpointRefused, refusal(notAllowed, c.names), cause)
 	}
 	if message := c.certificateTrouble(err); message != "" {
 		return notSent(provider.Transient, reasonCertificateInvalid, message, cause)
 	}
-	if progress.handshakeFailed.Load() && !isTimeout(err) {
+	if _, failed := errors.AsType[*egress.HandshakeError](err); failed && !isTimeout(err) {
 		return notSent(provider.Transient, reasonHandshakeFailed,
 			fmt.Sprintf("no TLS connection could be made with %s: it must speak TLS 1.2 or later, or %s must begin with http://",
 				c.base.Host, c.names.Endpoint), cause)
@@ -58,7 +64,7 @@ func (c *client) certificateTrouble(err error) string {
 		return fmt.Sprintf("the provider's certificate is not for %s: correct the host in %s or the certificate", host, c.names.Endpoint)
 	case errors.As(err, &unknown):
 		return fmt.Sprintf("the certificate of %s is signed by an authority that the operator does not know: "+
-			"use one of a known authority, or add the authority to the operator's image", host)
+			"use one of a known authority, or add the authority to those that the operator trusts, which takes no restart", host)
 	case errors.As(err, &invalid) && invalid.Reason == x509.Expired:
 		return fmt.Sprintf("the certificate of %s has expired or is not valid yet: renew it", host)
 	case errors.As(err, &invalid), errors.As(err, &verification):

@@ -1,41 +1,40 @@
-package provider
+package egress
 
-import (
-	"time"
-)
+import "time"
 
 const (
-	// failuresToOpen is how many calls in a row must fail to reach the provider.
+	// failuresToOpen is how many calls in a row must fail to reach the destination.
 	failuresToOpen = 3
 	minCoolDown    = time.Second
 	maxCoolDown    = 30 * time.Second
 )
 
-// circuit stops calls to a provider that cannot be reached: a call that hangs
-// until its timeout holds a worker. After a cool-down, which doubles, one call
-// at a time may try again.
+// circuit stops calls to a destination that cannot be reached: a call that hangs
+// until its timeout keeps others from theirs. After a cool-down, which doubles, one
+// call at a time may try again. Why it is not a library's: docs/decisions/0014-egress.md.
 type circuit struct {
 	failures int
 	coolDown time.Duration // 0 while closed
 	retryAt  time.Time
 	trying   bool
-	last     *Error
+	last     error
 }
 
-// refuse is why no call may be made now; nil when one may. It repeats the last
-// failure word for word, so that a condition made of it stays as it is.
-func (c *circuit) refuse(now time.Time) error {
-	if c.coolDown == 0 || (!c.trying && !now.Before(c.retryAt)) {
+// open tells whether calls are stopped, but for trials.
+func (c *circuit) open() bool { return c.coolDown > 0 }
+
+// refuse is why no call may be made now; nil when one may. It holds the last
+// failure, so that what is made of it reads the same.
+func (c *circuit) refuse(now time.Time) *Error {
+	if !c.open() || (!c.trying && !now.Before(c.retryAt)) {
 		return nil
 	}
-	refusal := *c.last
-	refusal.Refused = true
-	return &refusal
+	return &Error{Class: Unreachable, Err: c.last}
 }
 
 // begin says that a call is made, and tells whether it is a trial.
 func (c *circuit) begin() (trial bool) {
-	c.trying = c.coolDown > 0
+	c.trying = c.open()
 	return c.trying
 }
 
@@ -51,13 +50,13 @@ func (c *circuit) neither(trial bool) {
 
 // failed opens the circuit, or keeps it open for longer after a trial. Calls
 // that were under way when it opened change nothing.
-func (c *circuit) failed(err *Error, trial bool, now time.Time) {
+func (c *circuit) failed(err error, trial bool, now time.Time) {
 	c.last = err
 	switch {
 	case trial:
 		c.trying = false
 		c.coolDown = min(2*c.coolDown, maxCoolDown)
-	case c.coolDown > 0:
+	case c.open():
 		return
 	default:
 		if c.failures++; c.failures < failuresToOpen {

@@ -1,7 +1,6 @@
-package provider
+package egress
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -13,23 +12,40 @@ import (
 
 var epoch = time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC)
 
+// own is a destination of a tenant's.
+var own = Destination{Namespace: "a", Name: "default"}
+
+// newTestGovernor is that of a tenant's destination.
 func newTestGovernor(limits Limits) (*Governor, *testingclock.FakePassiveClock) {
 	clock := testingclock.NewFakePassiveClock(epoch)
-	return NewGovernor(clock, limits, 0), clock
+	return newGovernor(clock, NewPool(0), nil, own, limits), clock
+}
+
+// call is a call of the owner of a destination.
+func call(name string) Call { return Call{Namespace: own.Namespace, Name: name} }
+
+// refusal is err as an *Error.
+func refusal(t *testing.T, err error) *Error {
+	t.Helper()
+	e, ok := errors.AsType[*Error](err)
+	if !ok {
+		t.Fatalf("error = %v, want an *Error", err)
+	}
+	return e
 }
 
 // admit makes a call that ends at once with result, and tells when to come
 // back if it may not be made.
-func admit(t *testing.T, g *Governor, ticket string, result error) time.Duration {
+func admit(t *testing.T, g *Governor, name string, result Outcome) time.Duration {
 	t.Helper()
-	done, err := g.Admit(t.Context(), ticket)
+	done, err := g.Admit(t.Context(), call(name))
 	if err == nil {
 		done(result)
 		return 0
 	}
-	e := AsError(err)
-	if e.Class != Throttled || !e.Refused || e.After <= 0 || e.Reason == "" {
-		t.Fatalf("Admit(%q) = %#v, want a refusal that tells when to come back", ticket, e)
+	e := refusal(t, err)
+	if e.Class != HeldBack || e.After <= 0 || e.Limit == "" {
+		t.Fatalf("Admit(%q) = %#v, want a refusal that tells when to come back", name, e)
 	}
 	return e.After
 }
@@ -37,8 +53,8 @@ func admit(t *testing.T, g *Governor, ticket string, result error) time.Duration
 // warmUp has the provider answer as often as lets in the most calls.
 func warmUp(t *testing.T, g *Governor) {
 	t.Helper()
-	for i := range g.maxInFlight {
-		admit(t, g, fmt.Sprint("warm-up ", i), nil)
+	for i := range maxWindow {
+		admit(t, g, fmt.Sprint("warm-up ", i), Answered())
 	}
 }
 
@@ -52,7 +68,7 @@ func TestGovernorTellsEachOfManyAnotherTimeAndKeepsIt(t *testing.T) {
 	var queue []waiting
 	for i := range 50 {
 		ticket := fmt.Sprintf("POST /buckets %d", i)
-		if after := admit(t, g, ticket, nil); after > 0 {
+		if after := admit(t, g, ticket, Answered()); after > 0 {
 			queue = append(queue, waiting{ticket, clock.Now().Add(after)})
 		}
 	}
@@ -67,7 +83,7 @@ func TestGovernorTellsEachOfManyAnotherTimeAndKeepsIt(t *testing.T) {
 	}
 	for _, w := range queue {
 		clock.SetTime(w.at)
-		if after := admit(t, g, w.ticket, nil); after != 0 {
+		if after := admit(t, g, w.ticket, Answered()); after != 0 {
 			t.Fatalf("%s came back in time and was told to wait %s more", w.ticket, after)
 		}
 	}
@@ -76,12 +92,12 @@ func TestGovernorTellsEachOfManyAnotherTimeAndKeepsIt(t *testing.T) {
 func TestGovernorTellsTheSameTimeToWhoeverComesBackEarly(t *testing.T) {
 	t.Parallel()
 	g, clock := newTestGovernor(Limits{QPS: 1, Burst: 1})
-	admit(t, g, "first", nil)
-	if after := admit(t, g, "second", nil); after != time.Second {
+	admit(t, g, "first", Answered())
+	if after := admit(t, g, "second", Answered()); after != time.Second {
 		t.Fatalf("After = %s, want 1s", after)
 	}
 	clock.SetTime(epoch.Add(400 * time.Millisecond))
-	if after := admit(t, g, "second", nil); after != 600*time.Millisecond {
+	if after := admit(t, g, "second", Answered()); after != 600*time.Millisecond {
 		t.Fatalf("After = %s, want what is left of the same second", after)
 	}
 }
@@ -90,12 +106,12 @@ func TestGovernorForgetsTicketsThatNobodyComesBackWith(t *testing.T) {
 	t.Parallel()
 	g, clock := newTestGovernor(Limits{QPS: 100, Burst: 1})
 	for i := range 100 {
-		admit(t, g, fmt.Sprint(i), nil)
+		admit(t, g, fmt.Sprint(i), Answered())
 	}
 	clock.SetTime(epoch.Add(3 * ticketLife))
-	admit(t, g, "another", nil)
-	if len(g.tickets) != 0 {
-		t.Fatalf("%d tickets are kept, want none", len(g.tickets))
+	admit(t, g, "another", Answered())
+	if len(g.queue.tickets) != 0 {
+		t.Fatalf("%d tickets are kept, want none", len(g.queue.tickets))
 	}
 }
 
@@ -103,12 +119,12 @@ func TestGovernorFollowsChangedLimitsAtOnce(t *testing.T) {
 	t.Parallel()
 	g, _ := newTestGovernor(Limits{QPS: 1, Burst: 1})
 	for i := range 100 {
-		admit(t, g, fmt.Sprint(i), nil)
+		admit(t, g, fmt.Sprint(i), Answered())
 	}
-	g.SetLimits(Limits{QPS: 100, Burst: 1})
+	g.setLimits(Limits{QPS: 100, Burst: 1})
 	var told []time.Duration
 	for i := range 100 {
-		if after := admit(t, g, fmt.Sprint(i), nil); after > 0 {
+		if after := admit(t, g, fmt.Sprint(i), Answered()); after > 0 {
 			told = append(told, after)
 		}
 	}
@@ -121,12 +137,12 @@ func TestGovernorKeepsUnchangedLimits(t *testing.T) {
 	t.Parallel()
 	g, _ := newTestGovernor(Limits{})
 	for i := range defaultBurst {
-		if after := admit(t, g, fmt.Sprint(i), nil); after != 0 {
+		if after := admit(t, g, fmt.Sprint(i), Answered()); after != 0 {
 			t.Fatalf("call %d of the burst was told to wait %s", i, after)
 		}
-		g.SetLimits(Limits{QPS: defaultQPS, Burst: defaultBurst})
+		g.setLimits(Limits{QPS: defaultQPS, Burst: defaultBurst})
 	}
-	if after := admit(t, g, "one more", nil); after == 0 {
+	if after := admit(t, g, "one more", Answered()); after == 0 {
 		t.Fatal("setting the same limits again gave a new burst")
 	}
 }
@@ -135,30 +151,30 @@ func TestGovernorBoundsCallsInFlight(t *testing.T) {
 	t.Parallel()
 	g, clock := newTestGovernor(Limits{})
 	warmUp(t, g)
-	var ends []func(error)
-	for i := range g.maxInFlight {
-		done, err := g.Admit(t.Context(), fmt.Sprint(i))
+	var ends []func(Outcome)
+	for i := range maxWindow {
+		done, err := g.Admit(t.Context(), call(fmt.Sprint(i)))
 		if err != nil {
 			t.Fatalf("call %d: %v", i, err)
 		}
 		ends = append(ends, done)
 	}
-	_, err := g.Admit(t.Context(), "one more")
-	if e := AsError(err); e.Reason != "ProviderBusy" || e.Class != Throttled || !e.Refused || e.After < minBusy || e.After > minBusy+maxBusy {
-		t.Fatalf("Admit = %#v, want ProviderBusy", e)
+	_, err := g.Admit(t.Context(), call("one more"))
+	if e := refusal(t, err); e.Class != HeldBack || e.Limit != LimitWindow || e.After < minBusy || e.After > minBusy+maxBusy {
+		t.Fatalf("Admit = %#v, want no room in the window", e)
 	}
 
 	// The calls turn out to be slow: fewer are let in from here on.
 	clock.SetTime(epoch.Add(slowCall))
-	for _, done := range ends[:g.maxInFlight-g.maxInFlightSlow] {
-		done(nil)
+	for _, done := range ends[:maxWindow-slowWindow] {
+		done(Answered())
 	}
-	if _, err := g.Admit(t.Context(), "one more"); AsError(err).Reason != "ProviderBusy" {
-		t.Fatalf("Admit = %v, want ProviderBusy while %d slow calls are under way", err, g.maxInFlightSlow)
+	if _, err := g.Admit(t.Context(), call("one more")); refusal(t, err).Limit != LimitWindow {
+		t.Fatalf("Admit = %v, want no room while %d slow calls are in flight", err, slowWindow)
 	}
-	ends[len(ends)-1](nil)
+	ends[len(ends)-1](Answered())
 	clock.SetTime(epoch.Add(slowCall + minBusy + maxBusy))
-	if after := admit(t, g, "one more", nil); after != 0 {
+	if after := admit(t, g, "one more", Answered()); after != 0 {
 		t.Fatalf("the call was told to wait %s although there is room", after)
 	}
 }
@@ -166,10 +182,10 @@ func TestGovernorBoundsCallsInFlight(t *testing.T) {
 func TestGovernorLetsFewCallsToAProviderThatDoesNotAnswer(t *testing.T) {
 	t.Parallel()
 	g, clock := newTestGovernor(Limits{})
-	under := func() (ends []func(error)) {
+	under := func() (ends []func(Outcome)) {
 		t.Helper()
 		for i := 0; ; i++ {
-			done, err := g.Admit(t.Context(), fmt.Sprint(i))
+			done, err := g.Admit(t.Context(), call(fmt.Sprint(i)))
 			if err != nil {
 				return ends
 			}
@@ -181,7 +197,7 @@ func TestGovernorLetsFewCallsToAProviderThatDoesNotAnswer(t *testing.T) {
 		t.Fatalf("%d calls are let in to a provider that was not heard of, want %d", len(first), firstWindow)
 	}
 	for _, done := range first {
-		done(nil)
+		done(Answered())
 	}
 	clock.SetTime(clock.Now().Add(time.Minute))
 	more := under()
@@ -191,7 +207,7 @@ func TestGovernorLetsFewCallsToAProviderThatDoesNotAnswer(t *testing.T) {
 	more[0](unreachable("it hangs"))
 	more[1](unreachable("it hangs"))
 	for _, done := range more[2:] {
-		done(context.Canceled) // which tells nothing
+		done(Outcome{}) // which tells nothing
 	}
 	clock.SetTime(clock.Now().Add(time.Minute))
 	if left := under(); len(left) != 1 {
@@ -202,24 +218,24 @@ func TestGovernorLetsFewCallsToAProviderThatDoesNotAnswer(t *testing.T) {
 func TestGovernorLetsACallWaitForOneThatEndsAtOnce(t *testing.T) {
 	t.Parallel()
 	g, _ := newTestGovernor(Limits{})
-	first, err := g.Admit(t.Context(), "first")
+	first, err := g.Admit(t.Context(), call("first"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := g.Admit(t.Context(), "second"); err != nil {
+	if _, err := g.Admit(t.Context(), call("second")); err != nil {
 		t.Fatal(err)
 	}
 	admitted := make(chan error)
 	go func() {
 		for {
-			_, err := g.Admit(t.Context(), "third")
-			if err == nil || AsError(err).Reason != "ProviderBusy" {
+			_, err := g.Admit(t.Context(), call("third"))
+			if err == nil || refusal(t, err).Limit != LimitWindow {
 				admitted <- err
 				return
 			}
 		}
 	}()
-	first(nil)
+	first(Answered())
 	if err := <-admitted; err != nil {
 		t.Fatal(err)
 	}
@@ -228,27 +244,27 @@ func TestGovernorLetsACallWaitForOneThatEndsAtOnce(t *testing.T) {
 func TestGovernorDoneCountsOnce(t *testing.T) {
 	t.Parallel()
 	g, _ := newTestGovernor(Limits{})
-	done, err := g.Admit(t.Context(), "a")
+	done, err := g.Admit(t.Context(), call("a"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	for range failuresToOpen {
 		done(unreachable("down"))
 	}
-	if after := admit(t, g, "b", nil); after != 0 {
+	if after := admit(t, g, "b", Answered()); after != 0 {
 		t.Fatal("one failed call counted more than once")
 	}
 }
 
-func unreachable(message string) error {
-	return &Error{Class: Transient, Reason: "ProviderUnavailable", Message: message, Cause: ErrUnreachable}
+func unreachable(message string) Outcome {
+	return Failed(errors.New(message))
 }
 
 // open makes the circuit of g open.
 func open(t *testing.T, g *Governor) {
 	t.Helper()
 	for i := range failuresToOpen {
-		done, err := g.Admit(t.Context(), fmt.Sprint(i))
+		done, err := g.Admit(t.Context(), call(fmt.Sprint(i)))
 		if err != nil {
 			t.Fatalf("call %d: %v", i, err)
 		}
@@ -260,19 +276,17 @@ func TestCircuitOpensAfterFailuresInARowAndRepeatsTheLast(t *testing.T) {
 	t.Parallel()
 	g, _ := newTestGovernor(Limits{})
 	open(t, g)
-	_, err := g.Admit(t.Context(), "another")
-	e := AsError(err)
-	if e.Class != Transient || e.Reason != "ProviderUnavailable" || e.Message != "connecting was refused" || !e.Refused {
-		t.Fatalf("Admit = %#v, want the last failure, refused", e)
+	_, err := g.Admit(t.Context(), call("another"))
+	if e := refusal(t, err); e.Class != Unreachable || e.Err.Error() != "connecting was refused" || e.Error() != "connecting was refused" {
+		t.Fatalf("Admit = %#v, want the last failure", e)
 	}
 }
 
 func TestCircuitStaysClosed(t *testing.T) {
 	t.Parallel()
-	results := map[string]error{
-		"after an answer":            nil,
-		"after an error that is one": &Error{Class: Transient, Reason: "ProviderUnavailable"},
-		"after a refusal":            &Error{Class: Terminal},
+	results := map[string]Outcome{
+		"after an answer":                 Answered(),
+		"after an answer that wants time": AnsweredQuiet(0),
 	}
 	for name, answer := range results {
 		t.Run(name, func(t *testing.T) {
@@ -291,20 +305,20 @@ func TestCircuitLearnsNothingFromCallsThatWereGivenUp(t *testing.T) {
 	t.Parallel()
 	g, clock := newTestGovernor(Limits{})
 	for range 3 * failuresToOpen {
-		admit(t, g, "a", context.Canceled)
+		admit(t, g, "a", Outcome{})
 	}
 	open(t, g)
 	clock.SetTime(epoch.Add(minCoolDown))
-	done, err := g.Admit(t.Context(), "trial")
+	done, err := g.Admit(t.Context(), call("trial"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	done(&Error{Class: Transient, Reason: "Canceled", Cause: context.Canceled})
-	done, err = g.Admit(t.Context(), "second trial")
+	done(Outcome{})
+	done, err = g.Admit(t.Context(), call("second trial"))
 	if err != nil {
 		t.Fatalf("a trial that was given up keeps others out: %v", err)
 	}
-	done(nil)
+	done(Answered())
 }
 
 func TestCircuitTriesOneCallAtATimeAndWaitsLongerEachTime(t *testing.T) {
@@ -313,27 +327,27 @@ func TestCircuitTriesOneCallAtATimeAndWaitsLongerEachTime(t *testing.T) {
 	open(t, g)
 	for _, coolDown := range []time.Duration{1, 2, 4, 8, 16, 30, 30} {
 		clock.SetTime(clock.Now().Add(coolDown*time.Second - 1))
-		if _, err := g.Admit(t.Context(), "early"); err == nil {
+		if _, err := g.Admit(t.Context(), call("early")); err == nil {
 			t.Fatalf("a call was let in before %d s were over", coolDown)
 		}
 		clock.SetTime(clock.Now().Add(1))
-		done, err := g.Admit(t.Context(), "trial")
+		done, err := g.Admit(t.Context(), call("trial"))
 		if err != nil {
 			t.Fatalf("after %d s no trial was let in: %v", coolDown, err)
 		}
-		if _, err := g.Admit(t.Context(), "beside the trial"); !errors.Is(err, ErrTransient) {
+		if _, err := g.Admit(t.Context(), call("beside the trial")); refusal(t, err).Class != Unreachable {
 			t.Fatalf("Admit = %v, want one trial at a time", err)
 		}
 		done(unreachable("still down"))
 	}
 	clock.SetTime(clock.Now().Add(maxCoolDown))
-	done, err := g.Admit(t.Context(), "trial")
+	done, err := g.Admit(t.Context(), call("trial"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	done(nil)
+	done(Answered())
 	for i := range 3 {
-		if after := admit(t, g, fmt.Sprint("after ", i), nil); after != 0 {
+		if after := admit(t, g, fmt.Sprint("after ", i), Answered()); after != 0 {
 			t.Fatal("the circuit did not close")
 		}
 	}
@@ -341,12 +355,11 @@ func TestCircuitTriesOneCallAtATimeAndWaitsLongerEachTime(t *testing.T) {
 
 func TestCircuitIgnoresFailuresOfCallsFromBeforeItOpened(t *testing.T) {
 	t.Parallel()
-	clock := testingclock.NewFakePassiveClock(epoch)
-	g := NewGovernor(clock, Limits{}, 32)
+	g, clock := newTestGovernor(Limits{})
 	warmUp(t, g)
-	var late []func(error)
+	var late []func(Outcome)
 	for i := range 3 {
-		done, err := g.Admit(t.Context(), fmt.Sprint("late ", i))
+		done, err := g.Admit(t.Context(), call(fmt.Sprint("late ", i)))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -357,31 +370,31 @@ func TestCircuitIgnoresFailuresOfCallsFromBeforeItOpened(t *testing.T) {
 		done(unreachable("down"))
 	}
 	clock.SetTime(epoch.Add(minCoolDown))
-	if _, err := g.Admit(t.Context(), "trial"); err != nil {
+	if _, err := g.Admit(t.Context(), call("trial")); err != nil {
 		t.Fatalf("late failures made the cool-down longer: %v", err)
 	}
 }
 
-func TestGovernorsShareByOwnerAndStartAfreshWhenForgotten(t *testing.T) {
+func TestGovernorsShareByDestinationAndStartAfreshWhenForgotten(t *testing.T) {
 	t.Parallel()
 	governors := Governors{Clock: testingclock.NewFakePassiveClock(epoch)}
-	a := governors.For(Config{Owner: "a", Endpoint: "http://one.example"})
-	if governors.For(Config{Owner: "a", Endpoint: "http://one.example"}) != a {
-		t.Fatal("the same Owner got another Governor")
+	a := governors.For(Target{Destination: own, Address: "http://one.example"})
+	if governors.For(Target{Destination: own, Address: "http://one.example"}) != a {
+		t.Fatal("the same Destination got another Governor")
 	}
-	if governors.For(Config{Owner: "b"}) == a {
-		t.Fatal("another Owner got the same Governor")
+	if governors.For(Target{Destination: Destination{Namespace: "b", Name: own.Name}}) == a {
+		t.Fatal("another Destination got the same Governor")
 	}
 	open(t, a)
-	if _, err := a.Admit(t.Context(), "x"); err == nil {
+	if _, err := a.Admit(t.Context(), call("x")); err == nil {
 		t.Fatal("the circuit is not open")
 	}
-	governors.For(Config{Owner: "a", Endpoint: "http://two.example"})
-	if after := admit(t, a, "x", nil); after != 0 {
+	governors.For(Target{Destination: own, Address: "http://two.example"})
+	if after := admit(t, a, "x", Answered()); after != 0 {
 		t.Fatal("a corrected endpoint has to wait for the circuit of the old one")
 	}
-	governors.Forget("a")
-	if governors.For(Config{Owner: "a"}) == a {
+	governors.Forget(own)
+	if governors.For(Target{Destination: own}) == a {
 		t.Fatal("a forgotten Governor came back")
 	}
 }
@@ -410,13 +423,13 @@ func TestPassesOfTwoCallsEndUnderALowLimit(t *testing.T) {
 			clock.SetTime(at)
 		}
 		ended := true
-		for _, call := range []string{"DELETE", "GET"} {
-			done, err := g.Admit(t.Context(), fmt.Sprintf("%s %d ", call, who))
+		for _, method := range []string{"DELETE", "GET"} {
+			done, err := g.Admit(t.Context(), call(fmt.Sprintf("%s %d ", method, who)))
 			if e, ok := errors.AsType[*Error](err); ok {
 				next[who], ended = clock.Now().Add(max(e.After, time.Millisecond)), false
 				break
 			}
-			done(nil)
+			done(Answered())
 		}
 		if ended {
 			delete(next, who)
@@ -428,18 +441,18 @@ func TestPassesOfTwoCallsEndUnderALowLimit(t *testing.T) {
 // of whoever took the former credentials for wrong.
 func TestGovernorForgetsAWishForQuietWhenTheCredentialsChange(t *testing.T) {
 	t.Parallel()
-	config := Config{Owner: "a/default", Endpoint: "https://provider.test", Credentials: map[string][]byte{"apiKey": []byte("wrong")}}
+	target := Target{Destination: own, Address: "https://provider.test", Credentials: map[string][]byte{"apiKey": []byte("wrong")}}
 	governors := Governors{Clock: testingclock.NewFakePassiveClock(epoch)}
-	admit(t, governors.For(config), "one", &Error{Class: Throttled, Reason: "ProviderThrottled", After: time.Hour})
-	if after := admit(t, governors.For(config), "two", nil); after != time.Hour {
+	admit(t, governors.For(target), "one", AnsweredQuiet(time.Hour))
+	if after := admit(t, governors.For(target), "two", Answered()); after != time.Hour {
 		t.Errorf("with the same credentials it may call in %s, want an hour", after)
 	}
-	governors.For(Config{Endpoint: config.Endpoint}) // is nobody's
-	if after := admit(t, governors.For(config), "two", nil); after != time.Hour {
+	governors.For(Target{Address: target.Address}) // is nobody's
+	if after := admit(t, governors.For(target), "two", Answered()); after != time.Hour {
 		t.Errorf("when somebody has looked at the endpoint it may call in %s, want an hour", after)
 	}
-	config.Credentials = map[string][]byte{"apiKey": []byte("right")}
-	if after := admit(t, governors.For(config), "two", nil); after != 0 {
+	target.Credentials = map[string][]byte{"apiKey": []byte("right")}
+	if after := admit(t, governors.For(target), "two", Answered()); after != 0 {
 		t.Errorf("with the right credentials it may call in %s, want at once", after)
 	}
 }

@@ -12,15 +12,19 @@ import (
 const maxURLLength = 2048
 
 // urlError is an endpoint that cannot be used. It does not repeat the endpoint,
-// which may hold a password.
+// which may hold a password, and follows what the caller calls it.
 type urlError string
 
-func (e urlError) Error() string { return "spec.endpoint " + string(e) }
+func (e urlError) Error() string { return string(e) }
+
+// ErrUserinfo is the error of an endpoint that holds a user or password.
+const ErrUserinfo urlError = "holds a user or password: leave them out"
 
 // CheckURL tells, without looking up names, whether a tenant may use an
 // endpoint: Parse takes it, and its host, if it is an address, passes Check.
 // Addresses written in an unusual form are refused, and so is localhost unless
-// loopback is allowed. Errors name the field and the cure.
+// loopback is allowed. Errors name the trouble and the cure, and follow the name of
+// the endpoint, which is the caller's to put before them.
 func CheckURL(raw string, allowLoopback bool) error {
 	u, err := Parse(raw)
 	if err != nil {
@@ -38,7 +42,7 @@ func CheckURL(raw string, allowLoopback bool) error {
 }
 
 // Parse reads an endpoint that may be anywhere: http or https, with a host and
-// nothing but a port and a base path besides. Errors name the field and the cure.
+// nothing but a port and a base path besides. Errors are those of CheckURL.
 func Parse(raw string) (*url.URL, error) {
 	if len(raw) > maxURLLength {
 		return nil, urlError(fmt.Sprintf("is longer than %d characters", maxURLLength))
@@ -66,7 +70,7 @@ func checkParts(u *url.URL, raw string) error {
 	case u.Opaque != "" || u.Hostname() == "":
 		return urlError("has no host: write it as https://buckets.example.com")
 	case u.User != nil:
-		return urlError("holds a user or password: put the API key into the Secret that spec.secretRef names")
+		return ErrUserinfo
 	case strings.Contains(raw, "?"):
 		return urlError("holds a query: leave out everything from the question mark on")
 	case strings.Contains(raw, "#"):

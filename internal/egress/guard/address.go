@@ -15,14 +15,15 @@ type RefusedError struct {
 	Cure string
 }
 
-// Error names the address, what is wrong with it, and the cure.
+// Error names the address, what is wrong with it, and the cure. It follows the
+// name of whatever was to be reached, which is the caller's to put before it.
 func (e *RefusedError) Error() string {
-	return fmt.Sprintf("spec.endpoint leads to %s, which is %s: %s", e.Addr, e.Kind, e.Cure)
+	return fmt.Sprintf("leads to %s, which is %s: %s", e.Addr, e.Kind, e.Cure)
 }
 
 const (
-	cureOther    = "set spec.endpoint to the provider's own address"
-	cureLoopback = "set spec.endpoint to an address that is reachable from the operator's pod, " +
+	cureOther    = "set it to the provider's own address"
+	cureLoopback = "set it to an address that is reachable from the operator's pod, " +
 		"or start the operator so that it allows loopback endpoints"
 )
 
