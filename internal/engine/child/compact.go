@@ -11,6 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"avalonhosting.example/bucketoperator/internal/engine"
@@ -21,9 +22,9 @@ import (
 const (
 	maxLabels      = 32
 	maxAnnotations = 16
-	maxValue       = 128 // bytes of an annotation, else its digest
+	maxValue       = 256 // bytes of a text, else its digest
 	maxData        = 32  // keys of a Secret
-	maxListed      = 4   // ports, endpoints and the like
+	maxListed      = 4   // ports, endpoints and the like: what is wanted has fewer
 )
 
 // Compact is a transform for caches of children: it drops what nobody reads,
@@ -39,16 +40,14 @@ func Compact(in any) (any, error) {
 	switch o := object.(type) {
 	case *corev1.Secret:
 		compactData(o)
+		o.Type = corev1.SecretType(short(string(o.Type)))
 	case *corev1.Service:
 		o.Status = corev1.ServiceStatus{}
-		o.Spec.Ports = first(o.Spec.Ports)
-		o.Spec.ExternalIPs = first(o.Spec.ExternalIPs)
-		o.Spec.LoadBalancerSourceRanges = first(o.Spec.LoadBalancerSourceRanges)
-		o.Spec.Selector = bounded(o.Spec.Selector, maxListed)
+		compactService(&o.Spec)
 	case *discoveryv1.EndpointSlice:
 		o.Endpoints, o.Ports = first(o.Endpoints), first(o.Ports)
 		for i := range o.Endpoints {
-			o.Endpoints[i].DeprecatedTopology = bounded(o.Endpoints[i].DeprecatedTopology, maxListed)
+			compactEndpoint(&o.Endpoints[i])
 		}
 	}
 	return object, nil
@@ -56,6 +55,8 @@ func Compact(in any) (any, error) {
 
 func compactMetadata(object client.Object) {
 	object.SetManagedFields(nil)
+	object.SetGenerateName("")
+	object.SetSelfLink("")
 	object.SetFinalizers(first(object.GetFinalizers()))
 	object.SetOwnerReferences(controllerOnly(object))
 	labels := bounded(object.GetLabels(), maxLabels)
@@ -68,18 +69,46 @@ func compactMetadata(object client.Object) {
 		annotations[InheritedAnnotation] = value
 	}
 	for key, value := range annotations {
-		if len(value) > maxValue {
-			annotations[key] = digestOfText(value)
-		}
+		annotations[key] = short(value)
 	}
 	object.SetAnnotations(annotations)
 }
 
 func controllerOnly(object client.Object) []metav1.OwnerReference {
-	if owner := metav1.GetControllerOf(object); owner != nil {
-		return []metav1.OwnerReference{*owner}
+	owner := metav1.GetControllerOf(object)
+	if owner == nil {
+		return nil
 	}
-	return nil
+	owner.APIVersion, owner.Kind, owner.Name = short(owner.APIVersion), short(owner.Kind), short(owner.Name)
+	owner.UID = types.UID(short(string(owner.UID)))
+	return []metav1.OwnerReference{*owner}
+}
+
+func compactService(spec *corev1.ServiceSpec) {
+	spec.Ports = first(spec.Ports)
+	spec.ExternalIPs = first(spec.ExternalIPs)
+	spec.LoadBalancerSourceRanges = first(spec.LoadBalancerSourceRanges)
+	spec.LoadBalancerIP = short(spec.LoadBalancerIP)
+	spec.Selector = bounded(spec.Selector, maxListed)
+}
+
+func compactEndpoint(e *discoveryv1.Endpoint) {
+	e.Addresses = first(e.Addresses)
+	e.DeprecatedTopology = bounded(e.DeprecatedTopology, maxListed)
+	for _, text := range []*string{e.Hostname, e.NodeName, e.Zone} {
+		if text != nil {
+			*text = short(*text)
+		}
+	}
+	if ref := e.TargetRef; ref != nil {
+		e.TargetRef = &corev1.ObjectReference{
+			APIVersion: short(ref.APIVersion), Kind: short(ref.Kind), Namespace: short(ref.Namespace), Name: short(ref.Name),
+			UID: types.UID(short(string(ref.UID))), FieldPath: short(ref.FieldPath), ResourceVersion: short(ref.ResourceVersion),
+		}
+	}
+	if e.Hints != nil {
+		e.Hints.ForZones, e.Hints.ForNodes = first(e.Hints.ForZones), first(e.Hints.ForNodes)
+	}
 }
 
 // compactData keeps of a Secret's values their digests.
@@ -115,6 +144,14 @@ func digestOf(value []byte) []byte {
 
 func digestOfText(value string) string {
 	return "hmac-sha256:" + hex.EncodeToString(digestOf([]byte(value)))
+}
+
+// short is a text, or the digest of a long one.
+func short(text string) string {
+	if len(text) > maxValue {
+		return digestOfText(text)
+	}
+	return text
 }
 
 func first[E any](list []E) []E { return firstOf(list, maxListed) }

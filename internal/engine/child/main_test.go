@@ -1,0 +1,9 @@
+package child_test
+
+import (
+	"testing"
+
+	"avalonhosting.example/bucketoperator/localcluster/testplane"
+)
+
+func TestMain(m *testing.M) { testplane.Main(m) }
