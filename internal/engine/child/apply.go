@@ -7,11 +7,9 @@ import (
 	"fmt"
 	"maps"
 	"reflect"
-	"slices"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/resource"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -225,7 +223,7 @@ func (i Intent[C]) holds(live C, fields *unstructured.Unstructured) bool {
 	if len(want) == 0 {
 		return len(have) == 0
 	}
-	return covers(have, want)
+	return covers(have, want, ownedBy(i.manager(), live))
 }
 
 // withoutIdentity drops what names the object: an extracted configuration has it
@@ -259,9 +257,10 @@ func asMap(configuration any) (map[string]any, error) {
 	return object, nil
 }
 
-// covers tells whether have is want, and perhaps the defaults that the API
-// server has filled in. It writes quantities in a form of its own, too.
-func covers(have, want any) bool {
+// covers tells whether have, extracted by what is owned, is want, and perhaps the
+// defaults that the API server has filled in. It writes quantities in a form of
+// its own, and leaves empty values out: of these, only ownership tells.
+func covers(have, want any, owned ownedFields) bool {
 	switch want := want.(type) {
 	case map[string]any:
 		have, ok := have.(map[string]any)
@@ -269,16 +268,38 @@ func covers(have, want any) bool {
 			return false
 		}
 		for key := range want {
-			if value, ok := have[key]; !ok || !covers(value, want[key]) {
+			inner, isOwned := owned.field(key)
+			value, ok := have[key]
+			if !ok && !(isOwned && isEmpty(want[key])) || ok && !covers(value, want[key], inner) {
 				return false
 			}
 		}
 		return true
 	case []any:
 		have, ok := have.([]any)
-		return ok && slices.EqualFunc(have, want, covers)
+		if !ok || len(have) != len(want) {
+			return false
+		}
+		for i := range want {
+			if !covers(have[i], want[i], owned.item(want[i])) {
+				return false
+			}
+		}
+		return true
 	}
 	return reflect.DeepEqual(have, want) || sameQuantity(have, want)
+}
+
+func isEmpty(value any) bool {
+	switch value := value.(type) {
+	case nil:
+		return true
+	case map[string]any:
+		return len(value) == 0
+	case []any:
+		return len(value) == 0
+	}
+	return reflect.ValueOf(value).IsZero()
 }
 
 func sameQuantity(have, want any) bool {
@@ -289,11 +310,6 @@ func sameQuantity(have, want any) bool {
 	b, err := resource.ParseQuantity(fmt.Sprint(want))
 	return err == nil && a.Cmp(b) == 0
 }
-
-// maxManagedFields bounds the managed fields of one manager that a cache holds,
-// in bytes: a user can write there what they like. Without them a child is
-// applied at each pass.
-const maxManagedFields = 32 << 10
 
 // KeepManagedFields is a transform for caches of children that Apply keeps: of
 // the managed fields it leaves those of the given managers, engine.FieldManager
@@ -308,18 +324,4 @@ func KeepManagedFields(managers ...string) func(any) (any, error) {
 		}
 		return in, nil
 	}
-}
-
-// managedFieldsOf are the fields that each manager has applied to the object itself.
-func managedFieldsOf(managers []string, all []metav1.ManagedFieldsEntry) []metav1.ManagedFieldsEntry {
-	var kept []metav1.ManagedFieldsEntry
-	for _, manager := range managers {
-		i := slices.IndexFunc(all, func(f metav1.ManagedFieldsEntry) bool {
-			return f.Manager == manager && f.Operation == metav1.ManagedFieldsOperationApply && f.Subresource == ""
-		})
-		if i >= 0 && all[i].FieldsV1 != nil && all[i].FieldsV1.GetRawReader().Size() <= maxManagedFields {
-			kept = append(kept, all[i])
-		}
-	}
-	return kept
 }
