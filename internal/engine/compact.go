@@ -9,6 +9,7 @@ import (
 	"slices"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
@@ -17,7 +18,7 @@ import (
 const (
 	maxLabels      = 32
 	maxAnnotations = 16
-	maxValue       = 512 // bytes of an annotation; of a longer one the digest is held
+	maxValue       = 256 // bytes of an annotation; of a longer one the digest is held
 )
 
 // Compact is a transform for the caches of a kind's objects: it drops the
@@ -37,17 +38,26 @@ func (t Traits) Compact(in any) (any, error) {
 // annotations that stay in any case.
 func CompactMetadata(object client.Object, keep ...string) {
 	object.SetManagedFields(nil)
-	owner := metav1.GetControllerOf(object)
-	object.SetOwnerReferences(nil)
-	if owner != nil {
-		object.SetOwnerReferences([]metav1.OwnerReference{*owner})
-	}
+	object.SetGenerateName("")
+	object.SetSelfLink("")
+	object.SetOwnerReferences(compactOwner(object))
 	object.SetLabels(bounded(object.GetLabels(), maxLabels, Label))
 	annotations := bounded(object.GetAnnotations(), maxAnnotations, keep...)
 	for key, value := range annotations {
 		annotations[key] = CompactValue(value)
 	}
 	object.SetAnnotations(annotations)
+}
+
+// compactOwner is the reference to an object's controller.
+func compactOwner(object client.Object) []metav1.OwnerReference {
+	owner := metav1.GetControllerOf(object)
+	if owner == nil {
+		return nil
+	}
+	owner.APIVersion, owner.Kind, owner.Name = CompactValue(owner.APIVersion), CompactValue(owner.Kind), CompactValue(owner.Name)
+	owner.UID = types.UID(CompactValue(string(owner.UID)))
+	return []metav1.OwnerReference{*owner}
 }
 
 // compactFinalizers keeps the operator's own and one of the others': that there is

@@ -2,18 +2,18 @@ package child
 
 import (
 	"context"
-	"encoding/json"
+	"crypto/sha256"
+	"encoding/hex"
 	"fmt"
 	"maps"
 	"reflect"
-	"slices"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/resource"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/json"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 	logf "sigs.k8s.io/controller-runtime/pkg/log"
@@ -50,84 +50,112 @@ type Applied[C client.Object] struct {
 }
 
 // Apply sets our fields of a child by server-side apply, and returns the child
-// as the API server has it, for the step to observe. There is no request when
-// the fields that we own are what they are to be: neither intent nor live object
-// has changed. The child is never deleted: a change of a field that cannot be
-// changed is refused, and told.
+// as the cache or the API server has it, for the step to observe. There is no
+// request when neither an intent nor a field that it sets has changed. The child
+// is never deleted: a change of a field that cannot be changed is refused, and
+// told. An intent that is left out is given up: its fields keep their values
+// until somebody else sets them.
 //
 // The live object must come from a cache that keeps the managed fields of the
 // intents' managers, see KeepManagedFields.
 func Apply[C client.Object](ctx context.Context, p *engine.Pass, child Applied[C]) (C, error) {
-	live := newOf[C]()
-	none := live
-	gvk, err := apiutil.GVKForObject(live, p.Scheme())
+	seen := sighting[C]{object: newOf[C]()}
+	gvk, err := apiutil.GVKForObject(seen.object, p.Scheme())
 	if err != nil {
-		return none, fmt.Errorf("looking up the kind of a child: %w", err)
+		return seen.object, fmt.Errorf("looking up the kind of a child: %w", err)
 	}
-	key := client.ObjectKey{Namespace: p.Object().GetNamespace(), Name: child.Name}
-	err = p.Client().Get(ctx, key, live)
-	exists := err == nil
-	if err != nil && !apierrors.IsNotFound(err) {
-		return none, failure(gvk.Kind, child.Name, err)
+	err = p.Client().Get(ctx, child.key(p), seen.object)
+	if client.IgnoreNotFound(err) != nil {
+		return seen.object, failure(gvk.Kind, child.Name, err)
 	}
+	seen.exists = err == nil
 	for i, intent := range child.Intents {
 		fields, err := child.fields(p, gvk, intent, i == 0)
 		if err != nil {
-			return none, err
+			return seen.object, err
 		}
-		live, err = child.apply(ctx, p, gvk, intent, fields, live, exists)
+		seen, err = child.apply(ctx, p, gvk, intent, fields, seen)
 		if err != nil {
-			return none, err
+			return seen.object, err
 		}
-		exists = true
 	}
-	return live, nil
+	return seen.object, nil
+}
+
+// sighting is a child as it was last seen.
+type sighting[C client.Object] struct {
+	object C
+	exists bool
+	live   bool // by the API server, not the cache
 }
 
 // apply applies one intent, if that is needed.
 func (c Applied[C]) apply(
-	ctx context.Context, p *engine.Pass, gvk schema.GroupVersionKind, intent Intent[C], fields *unstructured.Unstructured, live C, exists bool,
-) (C, error) {
-	if !exists {
-		// Without force: if somebody else has made an object of that name since the
-		// cache was asked, the fields conflict, and nothing is touched.
+	ctx context.Context, p *engine.Pass, gvk schema.GroupVersionKind, intent Intent[C], fields *unstructured.Unstructured, seen sighting[C],
+) (sighting[C], error) {
+	if !seen.exists {
 		logf.FromContext(ctx).V(1).Info("Creating an owned object", gvk.Kind, c.Name)
-		made, err := c.send(ctx, p, intent, fields, live)
+		made, err := c.create(ctx, p, intent, fields)
 		if !apierrors.IsConflict(err) {
 			return made, failure(gvk.Kind, c.Name, err)
 		}
-		if err := p.Live().Get(ctx, client.ObjectKey{Namespace: fields.GetNamespace(), Name: c.Name}, live); err != nil {
-			return live, failure(gvk.Kind, c.Name, err)
+	} else if standing, err := c.claim(p, gvk, seen.object); err == nil && standing == owned && intent.holds(seen.object, fields) {
+		return seen, nil
+	}
+	// What the cache says is not enough to write, or to complain, on.
+	if !seen.live {
+		seen = sighting[C]{object: newOf[C](), exists: true, live: true}
+		if err := p.Live().Get(ctx, c.key(p), seen.object); err != nil {
+			return seen, failure(gvk.Kind, c.Name, err)
 		}
 	}
-	standing, err := claim(p, gvk.Kind, live, c.Identifies != nil && c.Identifies(live), c.Conflict)
-	if err != nil {
-		return live, err
+	standing, err := c.claim(p, gvk, seen.object)
+	if err != nil || standing == owned && intent.holds(seen.object, fields) {
+		return seen, err
 	}
-	same, err := intent.holds(live, fields)
-	if err != nil || same && standing == owned {
-		return live, err
-	}
-	fields.SetUID(live.GetUID()) // not to a successor of the same name
+	fields.SetUID(seen.object.GetUID()) // not to a successor of the same name
 	logf.FromContext(ctx).Info("Applying an owned object", gvk.Kind, c.Name)
-	applied, err := c.send(ctx, p, intent, fields, live, client.ForceOwnership)
+	applied, err := c.send(ctx, p, intent, fields, client.ForceOwnership)
 	return applied, failure(gvk.Kind, c.Name, err)
 }
 
+// create applies the fields to an object that does not exist, and meets a
+// conflict if it does. Without a version an apply to somebody else's object would
+// merge what does not contradict it into it, an owner reference for one.
+func (c Applied[C]) create(
+	ctx context.Context, p *engine.Pass, intent Intent[C], fields *unstructured.Unstructured,
+) (sighting[C], error) {
+	fields = fields.DeepCopy()
+	fields.SetResourceVersion(neverAVersion)
+	return c.send(ctx, p, intent, fields)
+}
+
+// neverAVersion is a resourceVersion that no object has: etcd's first revision
+// is an empty store's. The API server compares it if the object exists.
+const neverAVersion = "1"
+
 // send applies the fields and returns the object as it is then.
 func (c Applied[C]) send(
-	ctx context.Context, p *engine.Pass, intent Intent[C], fields *unstructured.Unstructured, like C, options ...client.ApplyOption,
-) (C, error) {
+	ctx context.Context, p *engine.Pass, intent Intent[C], fields *unstructured.Unstructured, options ...client.ApplyOption,
+) (sighting[C], error) {
+	answer := sighting[C]{object: newOf[C](), exists: true, live: true}
 	sent := fields.DeepCopy()
 	err := p.Client().Apply(ctx, client.ApplyConfigurationFromUnstructured(sent), append(options, client.FieldOwner(intent.manager()))...)
 	if err != nil {
-		return like, err
+		return answer, err
 	}
-	answer := like.DeepCopyObject().(C)
-	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(sent.Object, answer); err != nil {
-		return like, fmt.Errorf("reading the answer to an apply: %w", err)
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(sent.Object, answer.object); err != nil {
+		return answer, fmt.Errorf("reading the answer to an apply: %w", err)
 	}
 	return answer, nil
+}
+
+func (c Applied[C]) key(p *engine.Pass) client.ObjectKey {
+	return client.ObjectKey{Namespace: p.Object().GetNamespace(), Name: c.Name}
+}
+
+func (c Applied[C]) claim(p *engine.Pass, gvk schema.GroupVersionKind, live C) (ownership, error) {
+	return claim(p, gvk.Kind, live, c.Identifies != nil && c.Identifies(live), c.Conflict)
 }
 
 func (i Intent[C]) manager() string {
@@ -148,24 +176,54 @@ func (c Applied[C]) fields(p *engine.Pass, gvk schema.GroupVersionKind, intent I
 	u.SetName(c.Name)
 	u.SetNamespace(p.Object().GetNamespace())
 	if first {
-		return u, prepare(p, u, gvk, c.Metadata)
+		if err := prepare(p, u, gvk, c.Metadata); err != nil {
+			return nil, err
+		}
 	}
-	return u, nil
+	return u, intent.sign(u)
 }
 
-// holds tells whether the fields that the manager owns in the live object are
-// those of the intent. When somebody changes a field that the manager owns, the
-// API server takes the ownership from it.
-func (i Intent[C]) holds(live C, fields *unstructured.Unstructured) (bool, error) {
+// signaturePrefix begins the name of the annotation that holds the digest of
+// what an intent was when it was last applied; its manager's name ends it.
+const signaturePrefix = "bucketoperator.avalonhosting.example/applied-by-"
+
+// sign adds the digest of the fields to them. A live object cannot tell what was
+// asked for: the API server fills in defaults, and writes values its own way.
+func (i Intent[C]) sign(fields *unstructured.Unstructured) error {
+	if len(withoutIdentity(fields.Object)) == 0 {
+		return nil // nothing is wanted, not even a signature
+	}
+	raw, err := json.Marshal(fields.Object)
+	if err != nil {
+		return fmt.Errorf("encoding an apply configuration: %w", err)
+	}
+	sum := sha256.Sum256(raw)
+	annotations := fields.GetAnnotations()
+	if annotations == nil {
+		annotations = map[string]string{}
+	}
+	annotations[signaturePrefix+i.manager()] = hex.EncodeToString(sum[:16])
+	fields.SetAnnotations(annotations)
+	return nil
+}
+
+// holds tells whether the manager owns all fields of the intent in the live
+// object, the signature of just these fields among them. When somebody changes a
+// field that the manager owns, the API server takes the ownership from it.
+func (i Intent[C]) holds(live C, fields *unstructured.Unstructured) bool {
 	extracted, err := i.Extract(live, i.manager())
 	if err != nil {
-		return false, fmt.Errorf("reading what %s owns: %w", i.manager(), err)
+		return false // others have made it what the kind's schema cannot tell apart
 	}
 	have, err := asMap(extracted)
 	if err != nil {
-		return false, err
+		return false
 	}
-	return sameFields("", withoutIdentity(have), withoutIdentity(fields.Object)), nil
+	have, want := withoutIdentity(have), withoutIdentity(fields.Object)
+	if len(want) == 0 {
+		return len(have) == 0
+	}
+	return covers(have, want, ownedBy(i.manager(), live))
 }
 
 // withoutIdentity drops what names the object: an extracted configuration has it
@@ -199,36 +257,49 @@ func asMap(configuration any) (map[string]any, error) {
 	return object, nil
 }
 
-// quantityFields are the names of fields whose values are quantities, which the
-// API server writes in a form of its own.
-var quantityFields = []string{"limits", "requests", "capacity", "sizeLimit", "divisor", "averageValue"}
-
-// sameFields compares fields, quantities by their value.
-func sameFields(name string, have, want any) bool {
+// covers tells whether have, extracted by what is owned, is want, and perhaps the
+// defaults that the API server has filled in. It writes quantities in a form of
+// its own, and leaves empty values out: of these, only ownership tells.
+func covers(have, want any, owned ownedFields) bool {
 	switch want := want.(type) {
 	case map[string]any:
 		have, ok := have.(map[string]any)
-		if !ok || len(have) != len(want) {
+		if !ok {
 			return false
 		}
 		for key := range want {
-			inner := key
-			switch {
-			case slices.Contains(quantityFields, name):
-				inner = name
-			case name == "target" && key == "value": // of an autoscaler's metric
-				inner = "averageValue"
-			}
-			if value, ok := have[key]; !ok || !sameFields(inner, value, want[key]) {
+			inner, isOwned := owned.field(key)
+			value, ok := have[key]
+			if !ok && !(isOwned && isEmpty(want[key])) || ok && !covers(value, want[key], inner) {
 				return false
 			}
 		}
 		return true
 	case []any:
 		have, ok := have.([]any)
-		return ok && slices.EqualFunc(have, want, func(a, b any) bool { return sameFields(name, a, b) })
+		if !ok || len(have) != len(want) {
+			return false
+		}
+		for i := range want {
+			if !covers(have[i], want[i], owned.item(want[i])) {
+				return false
+			}
+		}
+		return true
 	}
-	return reflect.DeepEqual(have, want) || slices.Contains(quantityFields, name) && sameQuantity(have, want)
+	return reflect.DeepEqual(have, want) || sameQuantity(have, want)
+}
+
+func isEmpty(value any) bool {
+	switch value := value.(type) {
+	case nil:
+		return true
+	case map[string]any:
+		return len(value) == 0
+	case []any:
+		return len(value) == 0
+	}
+	return reflect.ValueOf(value).IsZero()
 }
 
 func sameQuantity(have, want any) bool {
@@ -249,9 +320,7 @@ func KeepManagedFields(managers ...string) func(any) (any, error) {
 	}
 	return func(in any) (any, error) {
 		if object, ok := in.(client.Object); ok {
-			object.SetManagedFields(slices.DeleteFunc(object.GetManagedFields(), func(f metav1.ManagedFieldsEntry) bool {
-				return f.Operation != metav1.ManagedFieldsOperationApply || !slices.Contains(managers, f.Manager)
-			}))
+			object.SetManagedFields(managedFieldsOf(managers, object.GetManagedFields()))
 		}
 		return in, nil
 	}

@@ -10,6 +10,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -71,6 +72,16 @@ func failure(kind, name string, err error) error {
 		return engine.Blocked(apimeta.ReasonChildRefused, "the API server refused %s %s: %s", kind, name, err).Stalled()
 	}
 	return engine.Failed(apimeta.ReasonChildFailed, fmt.Errorf("writing %s %s: %w", kind, name, Stable(err)))
+}
+
+// refusesField tells whether the API server itself refuses the value of a field.
+// A policy that refuses an object names none.
+func refusesField(err error) bool {
+	status, ok := errors.AsType[*apierrors.StatusError](err)
+	if !ok || !apierrors.IsInvalid(err) || status.ErrStatus.Details == nil {
+		return false
+	}
+	return slices.ContainsFunc(status.ErrStatus.Details.Causes, func(c metav1.StatusCause) bool { return c.Field != "" })
 }
 
 // Stable hides texts that differ from one try to the next, such as those of

@@ -6,6 +6,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"avalonhosting.example/bucketoperator/internal/engine"
@@ -34,19 +35,44 @@ func Compact(in any) (any, error) {
 	switch o := object.(type) {
 	case *corev1.Secret:
 		compactData(o)
+		o.Type = corev1.SecretType(engine.CompactValue(string(o.Type)))
 	case *corev1.Service:
 		o.Status = corev1.ServiceStatus{}
-		o.Spec.Ports = first(o.Spec.Ports)
-		o.Spec.ExternalIPs = first(o.Spec.ExternalIPs)
-		o.Spec.LoadBalancerSourceRanges = first(o.Spec.LoadBalancerSourceRanges)
-		o.Spec.Selector = bounded(o.Spec.Selector, maxListed)
+		compactService(&o.Spec)
 	case *discoveryv1.EndpointSlice:
 		o.Endpoints, o.Ports = first(o.Endpoints), first(o.Ports)
 		for i := range o.Endpoints {
-			o.Endpoints[i].DeprecatedTopology = bounded(o.Endpoints[i].DeprecatedTopology, maxListed)
+			compactEndpoint(&o.Endpoints[i])
 		}
 	}
 	return object, nil
+}
+
+func compactService(spec *corev1.ServiceSpec) {
+	spec.Ports = first(spec.Ports)
+	spec.ExternalIPs = first(spec.ExternalIPs)
+	spec.LoadBalancerSourceRanges = first(spec.LoadBalancerSourceRanges)
+	spec.LoadBalancerIP = engine.CompactValue(spec.LoadBalancerIP)
+	spec.Selector = bounded(spec.Selector, maxListed)
+}
+
+func compactEndpoint(e *discoveryv1.Endpoint) {
+	e.Addresses = first(e.Addresses)
+	e.DeprecatedTopology = bounded(e.DeprecatedTopology, maxListed)
+	for _, text := range []*string{e.Hostname, e.NodeName, e.Zone} {
+		if text != nil {
+			*text = engine.CompactValue(*text)
+		}
+	}
+	if ref := e.TargetRef; ref != nil {
+		e.TargetRef = &corev1.ObjectReference{
+			APIVersion: engine.CompactValue(ref.APIVersion), Kind: engine.CompactValue(ref.Kind), Namespace: engine.CompactValue(ref.Namespace), Name: engine.CompactValue(ref.Name),
+			UID: types.UID(engine.CompactValue(string(ref.UID))), FieldPath: engine.CompactValue(ref.FieldPath), ResourceVersion: engine.CompactValue(ref.ResourceVersion),
+		}
+	}
+	if e.Hints != nil {
+		e.Hints.ForZones, e.Hints.ForNodes = first(e.Hints.ForZones), first(e.Hints.ForNodes)
+	}
 }
 
 // compactData keeps of a Secret's values their digests.

@@ -69,15 +69,15 @@ func Ensure[C client.Object](ctx context.Context, p *engine.Pass, child Child[C]
 	if err != nil {
 		return failure(gvk.Kind, want.GetName(), err)
 	}
-	standing, err := child.claim(p, gvk, live)
-	if err != nil || standing == owned && child.same(live) {
-		return err
+	if standing, err := child.claim(p, gvk, live); err == nil && standing == owned && child.same(live) {
+		return nil
 	}
 	return child.correct(ctx, p, gvk, live)
 }
 
 // correct updates the object as the API server has it: the cache's may be out
-// of date, and does not hold all of it.
+// of date, and does not hold all of it. So may be what the cache says of the
+// owner: an object that is in the way there may be gone by now.
 func (c Child[C]) correct(ctx context.Context, p *engine.Pass, gvk schema.GroupVersionKind, live C) error {
 	name := c.Want.GetName()
 	if err := p.Live().Get(ctx, client.ObjectKeyFromObject(c.Want), live); err != nil {
@@ -96,13 +96,27 @@ func (c Child[C]) correct(ctx context.Context, p *engine.Pass, gvk schema.GroupV
 	c.Metadata.correct(live, c.Want)
 	logf.FromContext(ctx).Info("Correcting an owned object", gvk.Kind, name)
 	err = p.Client().Update(ctx, live, client.FieldOwner(engine.FieldManager))
-	if apierrors.IsInvalid(err) && c.Remake {
-		if err := remove(ctx, p, live); err != nil {
-			return err
-		}
-		return engine.InProgress(apimeta.ReasonChildTerminating, "%s %s could not be corrected and is made anew", gvk.Kind, name)
+	if c.Remake && refusesField(err) {
+		return c.remake(ctx, p, gvk, live)
 	}
 	return failure(gvk.Kind, name, err)
+}
+
+// remake deletes an object that cannot be corrected, once it is known that the
+// one that is to take its place will be accepted. The next pass makes that one.
+func (c Child[C]) remake(ctx context.Context, p *engine.Pass, gvk schema.GroupVersionKind, live C) error {
+	name := c.Want.GetName()
+	trial := c.Want.DeepCopyObject().(client.Object)
+	trial.SetName("")
+	trial.SetGenerateName(name + "-")
+	if err := p.Client().Create(ctx, trial, client.DryRunAll, client.FieldOwner(engine.FieldManager)); err != nil {
+		return failure(gvk.Kind, name, err)
+	}
+	logf.FromContext(ctx).Info("Deleting an owned object that cannot be corrected, to make it anew", gvk.Kind, name)
+	if err := remove(ctx, p, live); err != nil {
+		return err
+	}
+	return engine.InProgress(apimeta.ReasonChildTerminating, "%s %s could not be corrected and is made anew", gvk.Kind, name).After(cacheLag)
 }
 
 func (c Child[C]) claim(p *engine.Pass, gvk schema.GroupVersionKind, live C) (ownership, error) {

@@ -3,7 +3,6 @@ package child
 import (
 	"context"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -53,7 +52,7 @@ func Ancestor(cached client.Reader, scheme *runtime.Scheme, ancestor client.Obje
 			err := cached.Get(ctx, client.ObjectKey{Namespace: object.GetNamespace(), Name: owner.Name}, between)
 			if err != nil || between.GetUID() != owner.UID {
 				// One that is gone has had an event of its own.
-				if client.IgnoreNotFound(err) != nil && !apierrors.IsNotFound(err) {
+				if client.IgnoreNotFound(err) != nil {
 					logf.FromContext(ctx).Error(err, "Looking up the owner of an object", "kind", owner.Kind, "name", owner.Name)
 				}
 				return nil

@@ -1,0 +1,619 @@
+package child_test
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	appsv1 "k8s.io/api/apps/v1"
+	autoscalingv2 "k8s.io/api/autoscaling/v2"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	applyapps "k8s.io/client-go/applyconfigurations/apps/v1"
+	applyautoscaling "k8s.io/client-go/applyconfigurations/autoscaling/v2"
+	applycore "k8s.io/client-go/applyconfigurations/core/v1"
+	applymeta "k8s.io/client-go/applyconfigurations/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	apimeta "avalonhosting.example/bucketoperator/api/meta/v1"
+	"avalonhosting.example/bucketoperator/internal/engine"
+	"avalonhosting.example/bucketoperator/internal/engine/child"
+)
+
+const (
+	getDeployment   = "GET deployments/app"
+	patchDeployment = "PATCH deployments/app"
+)
+
+// intended is what a test changes between passes.
+type intended struct {
+	deployment *applyapps.DeploymentApplyConfiguration
+	replicas   *applyapps.DeploymentApplyConfiguration // of the second manager; none when nil
+	metadata   child.Metadata
+	identifies func(*appsv1.Deployment) bool
+
+	got *appsv1.Deployment // what Apply has returned
+}
+
+func extractDeployment(live *appsv1.Deployment, manager string) (any, error) {
+	return applyapps.ExtractDeployment(live, manager)
+}
+
+// deploys keeps a Deployment as i wants it.
+func (i *intended) deploys(ctx context.Context, pass *engine.Pass) error {
+	wanted := child.Applied[*appsv1.Deployment]{
+		Name: "app", Conflict: conflict, Metadata: i.metadata, Identifies: i.identifies,
+		Intents: []child.Intent[*appsv1.Deployment]{{Fields: i.deployment, Extract: extractDeployment}},
+	}
+	if i.replicas != nil {
+		wanted.Intents = append(wanted.Intents, child.Intent[*appsv1.Deployment]{
+			Manager: replicasManager, Fields: i.replicas, Extract: extractDeployment,
+		})
+	}
+	got, err := child.Apply(ctx, pass, wanted)
+	i.got = got
+	return err
+}
+
+func app() *appsv1.Deployment { return &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Name: "app"}} }
+
+// simple is a small Deployment.
+func simple(container *applycore.ContainerApplyConfiguration) *applyapps.DeploymentApplyConfiguration {
+	labels := map[string]string{"app": "app"}
+	return applyapps.Deployment("app", "").WithSpec(applyapps.DeploymentSpec().
+		WithSelector(applymeta.LabelSelector().WithMatchLabels(labels)).
+		WithTemplate(applycore.PodTemplateSpec().WithLabels(labels).WithSpec(applycore.PodSpec().WithContainers(container))))
+}
+
+func server() *applycore.ContainerApplyConfiguration {
+	return applycore.Container().WithName("server").WithImage("example/server:1")
+}
+
+func replicas(n int32) *applyapps.DeploymentApplyConfiguration {
+	return applyapps.Deployment("app", "").WithSpec(applyapps.DeploymentSpec().WithReplicas(n))
+}
+
+// everything is a pod template with one of all that the API server writes in a
+// form of its own, or fills in.
+func everything() *applycore.PodTemplateSpecApplyConfiguration {
+	resources := applycore.ResourceRequirements().
+		WithRequests(corev1.ResourceList{"cpu": resource.MustParse("1000m"), "memory": resource.MustParse("1024Mi")}).
+		WithLimits(corev1.ResourceList{"cpu": resource.MustParse("2.5"), "memory": resource.MustParse("3000000000"), "ephemeral-storage": resource.MustParse("0.5Gi")})
+	probe := func() *applycore.ProbeApplyConfiguration {
+		return applycore.Probe().WithHTTPGet(applycore.HTTPGetAction().WithPath("/healthz").WithPort(intstr.FromString("http")).
+			WithHTTPHeaders(applycore.HTTPHeader().WithName("X-Probe").WithValue("1"))).WithPeriodSeconds(7)
+	}
+	required := applycore.NodeSelector().WithNodeSelectorTerms(applycore.NodeSelectorTerm().WithMatchExpressions(
+		applycore.NodeSelectorRequirement().WithKey("disk").WithOperator(corev1.NodeSelectorOpIn).WithValues("ssd", "nvme")))
+	spread := applycore.WeightedPodAffinityTerm().WithWeight(100).WithPodAffinityTerm(applycore.PodAffinityTerm().
+		WithTopologyKey("kubernetes.io/hostname").WithLabelSelector(applymeta.LabelSelector().WithMatchLabels(map[string]string{"app": "app"})))
+	return applycore.PodTemplateSpec().WithLabels(map[string]string{"app": "app"}).WithAnnotations(map[string]string{"a": "1"}).WithSpec(applycore.PodSpec().
+		WithContainers(
+			applycore.Container().WithName("server").WithImage("example/server:1").WithCommand("serve").WithArgs("--port", "8080").
+				WithPorts(applycore.ContainerPort().WithName("http").WithContainerPort(8080),
+					applycore.ContainerPort().WithName("dns").WithContainerPort(53).WithProtocol(corev1.ProtocolUDP),
+					applycore.ContainerPort().WithName("dns-tcp").WithContainerPort(53)).
+				WithEnv(applycore.EnvVar().WithName("B").WithValue("2"), applycore.EnvVar().WithName("A").WithValue("1"), applycore.EnvVar().WithName("EMPTY").WithValue(""),
+					applycore.EnvVar().WithName("POD").WithValueFrom(applycore.EnvVarSource().WithFieldRef(applycore.ObjectFieldSelector().WithFieldPath("metadata.name"))),
+					applycore.EnvVar().WithName("CPU").WithValueFrom(applycore.EnvVarSource().WithResourceFieldRef(applycore.ResourceFieldSelector().WithResource("limits.cpu"))),
+					applycore.EnvVar().WithName("MEM").WithValueFrom(applycore.EnvVarSource().WithResourceFieldRef(applycore.ResourceFieldSelector().WithResource("limits.memory").WithDivisor(resource.MustParse("1024Ki")))),
+					applycore.EnvVar().WithName("KEY").WithValueFrom(applycore.EnvVarSource().WithSecretKeyRef(applycore.SecretKeySelector().WithName("s").WithKey("k")))).
+				WithEnvFrom(applycore.EnvFromSource().WithSecretRef(applycore.SecretEnvSource().WithName("s").WithOptional(true))).
+				WithResources(resources).
+				WithVolumeMounts(applycore.VolumeMount().WithName("data").WithMountPath("/data"), applycore.VolumeMount().WithName("all").WithMountPath("/all").WithReadOnly(true)).
+				WithLivenessProbe(probe()).WithReadinessProbe(probe().WithSuccessThreshold(1)).
+				WithStartupProbe(applycore.Probe().WithTCPSocket(applycore.TCPSocketAction().WithPort(intstr.FromInt32(8080)))).
+				WithLifecycle(applycore.Lifecycle().WithPreStop(applycore.LifecycleHandler().WithExec(applycore.ExecAction().WithCommand("sleep", "5")))).
+				WithSecurityContext(applycore.SecurityContext().WithRunAsNonRoot(true).WithAllowPrivilegeEscalation(false).
+					WithCapabilities(applycore.Capabilities().WithDrop("ALL"))),
+			applycore.Container().WithName("bare").WithImage("example/bare").WithResources(applycore.ResourceRequirements()).WithSecurityContext(applycore.SecurityContext()),
+		).
+		WithInitContainers(applycore.Container().WithName("init").WithImage("example/init:1").WithRestartPolicy(corev1.ContainerRestartPolicyAlways)).
+		WithVolumes(
+			applycore.Volume().WithName("data").WithEmptyDir(applycore.EmptyDirVolumeSource().WithSizeLimit(resource.MustParse("1024Mi"))),
+			applycore.Volume().WithName("tmp").WithEmptyDir(applycore.EmptyDirVolumeSource()),
+			applycore.Volume().WithName("config").WithConfigMap(applycore.ConfigMapVolumeSource().WithName("c")),
+			applycore.Volume().WithName("secret").WithSecret(applycore.SecretVolumeSource().WithSecretName("s").WithItems(applycore.KeyToPath().WithKey("k").WithPath("p"))),
+			applycore.Volume().WithName("claim").WithPersistentVolumeClaim(applycore.PersistentVolumeClaimVolumeSource().WithClaimName("c")),
+			applycore.Volume().WithName("all").WithProjected(applycore.ProjectedVolumeSource().WithSources(
+				applycore.VolumeProjection().WithServiceAccountToken(applycore.ServiceAccountTokenProjection().WithPath("token")),
+				applycore.VolumeProjection().WithDownwardAPI(applycore.DownwardAPIProjection().WithItems(
+					applycore.DownwardAPIVolumeFile().WithPath("labels").WithFieldRef(applycore.ObjectFieldSelector().WithFieldPath("metadata.labels")))),
+				applycore.VolumeProjection().WithConfigMap(applycore.ConfigMapProjection().WithName("c")))),
+		).
+		WithAffinity(applycore.Affinity().WithNodeAffinity(applycore.NodeAffinity().WithRequiredDuringSchedulingIgnoredDuringExecution(required)).
+			WithPodAntiAffinity(applycore.PodAntiAffinity().WithPreferredDuringSchedulingIgnoredDuringExecution(spread))).
+		WithTopologySpreadConstraints(applycore.TopologySpreadConstraint().WithMaxSkew(1).WithTopologyKey("zone").
+			WithWhenUnsatisfiable(corev1.ScheduleAnyway).WithLabelSelector(applymeta.LabelSelector().WithMatchLabels(map[string]string{"app": "app"}))).
+		WithTolerations(applycore.Toleration().WithKey("spot").WithOperator(corev1.TolerationOpExists)).
+		WithNodeSelector(map[string]string{"os": "linux"}).
+		WithImagePullSecrets(applycore.LocalObjectReference().WithName("pull")).
+		WithHostAliases(applycore.HostAlias().WithIP("192.0.2.1").WithHostnames("a.example")).
+		WithSecurityContext(applycore.PodSecurityContext().WithFSGroup(1000).WithSupplementalGroups(1, 2).WithSysctls(applycore.Sysctl().WithName("net.a").WithValue("1")).
+			WithSeccompProfile(applycore.SeccompProfile().WithType(corev1.SeccompProfileTypeRuntimeDefault))).
+		WithTerminationGracePeriodSeconds(5).WithServiceAccountName("sa").WithAutomountServiceAccountToken(false).WithEnableServiceLinks(false))
+}
+
+// keeping keeps an object of any kind by one intent.
+func keeping[C client.Object](name string, fields runtime.ApplyConfiguration, extract func(C, string) (any, error)) func(context.Context, *engine.Pass) error {
+	return func(ctx context.Context, pass *engine.Pass) error {
+		_, err := child.Apply(ctx, pass, child.Applied[C]{
+			Name: name, Conflict: conflict, Intents: []child.Intent[C]{{Fields: fields, Extract: extract}},
+		})
+		return err
+	}
+}
+
+func TestAnAppliedObjectCostsOneRequestAndNoneAfterwards(t *testing.T) {
+	t.Parallel()
+	selector := applymeta.LabelSelector().WithMatchLabels(map[string]string{"app": "app"})
+	deployment := applyapps.Deployment("app", "").WithSpec(applyapps.DeploymentSpec().WithSelector(selector).WithTemplate(everything()).WithReplicas(0).
+		WithMinReadySeconds(3).WithStrategy(applyapps.DeploymentStrategy().WithType(appsv1.RollingUpdateDeploymentStrategyType).
+		WithRollingUpdate(applyapps.RollingUpdateDeployment().WithMaxSurge(intstr.FromString("25%")).WithMaxUnavailable(intstr.FromInt32(0)))))
+	claim := applycore.PersistentVolumeClaim("data", "").WithSpec(applycore.PersistentVolumeClaimSpec().WithAccessModes(corev1.ReadWriteOnce).
+		WithResources(applycore.VolumeResourceRequirements().WithRequests(corev1.ResourceList{"storage": resource.MustParse("1024Mi")})))
+	claim.Kind, claim.APIVersion = nil, nil
+	stateful := everything()
+	stateful.Spec.Volumes = stateful.Spec.Volumes[1:]
+	set := applyapps.StatefulSet("set", "").WithSpec(applyapps.StatefulSetSpec().WithSelector(selector).WithTemplate(stateful).WithReplicas(0).
+		WithServiceName("set").WithPodManagementPolicy(appsv1.ParallelPodManagement).WithVolumeClaimTemplates(claim).
+		WithUpdateStrategy(applyapps.StatefulSetUpdateStrategy().WithRollingUpdate(applyapps.RollingUpdateStatefulSetStrategy().WithPartition(0))).
+		WithPersistentVolumeClaimRetentionPolicy(applyapps.StatefulSetPersistentVolumeClaimRetentionPolicy().WithWhenDeleted(appsv1.RetainPersistentVolumeClaimRetentionPolicyType)))
+	target := applyautoscaling.CrossVersionObjectReference().WithAPIVersion("apps/v1").WithKind("Deployment").WithName("app")
+	scaler := applyautoscaling.HorizontalPodAutoscaler("scaler", "").WithSpec(applyautoscaling.HorizontalPodAutoscalerSpec().
+		WithScaleTargetRef(target).WithMinReplicas(1).WithMaxReplicas(9).WithMetrics(
+		applyautoscaling.MetricSpec().WithType(autoscalingv2.ResourceMetricSourceType).WithResource(applyautoscaling.ResourceMetricSource().
+			WithName("cpu").WithTarget(applyautoscaling.MetricTarget().WithType(autoscalingv2.UtilizationMetricType).WithAverageUtilization(80))),
+		applyautoscaling.MetricSpec().WithType(autoscalingv2.PodsMetricSourceType).WithPods(applyautoscaling.PodsMetricSource().
+			WithMetric(applyautoscaling.MetricIdentifier().WithName("requests")).
+			WithTarget(applyautoscaling.MetricTarget().WithType(autoscalingv2.AverageValueMetricType).WithAverageValue(resource.MustParse("1000m")))),
+		applyautoscaling.MetricSpec().WithType(autoscalingv2.ObjectMetricSourceType).WithObject(applyautoscaling.ObjectMetricSource().
+			WithMetric(applyautoscaling.MetricIdentifier().WithName("queue")).WithDescribedObject(target).
+			WithTarget(applyautoscaling.MetricTarget().WithType(autoscalingv2.ValueMetricType).WithValue(resource.MustParse("2000m")))),
+	).WithBehavior(applyautoscaling.HorizontalPodAutoscalerBehavior().WithScaleDown(applyautoscaling.HPAScalingRules().
+		WithPolicies(applyautoscaling.HPAScalingPolicy().WithType(autoscalingv2.PodsScalingPolicy).WithValue(1).WithPeriodSeconds(60)))))
+
+	for name, tc := range map[string]struct {
+		do      func(context.Context, *engine.Pass) error
+		object  client.Object
+		request string
+	}{
+		"Deployment": {
+			do: keeping("app", deployment, extractDeployment), object: app(), request: patchDeployment,
+		},
+		"StatefulSet": {
+			do: keeping("set", set, func(live *appsv1.StatefulSet, manager string) (any, error) {
+				return applyapps.ExtractStatefulSet(live, manager)
+			}),
+			object: &appsv1.StatefulSet{ObjectMeta: metav1.ObjectMeta{Name: "set"}}, request: "PATCH statefulsets/set",
+		},
+		"HorizontalPodAutoscaler": {
+			do: keeping("scaler", scaler, func(live *autoscalingv2.HorizontalPodAutoscaler, manager string) (any, error) {
+				return applyautoscaling.ExtractHorizontalPodAutoscaler(live, manager)
+			}),
+			object: &autoscalingv2.HorizontalPodAutoscaler{ObjectMeta: metav1.ObjectMeta{Name: "scaler"}}, request: "PATCH horizontalpodautoscalers/scaler",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			a := newArena(t, tc.do)
+			a.passCosts(tc.object, tc.request)
+			a.wantCondition(metav1.ConditionTrue, "Done")
+			a.read(tc.object)
+			if !metav1.IsControlledBy(tc.object, a.owner) || tc.object.GetLabels()[engine.Label] != engine.LabelValue {
+				t.Errorf("it is not marked as the owner's: %v %v", tc.object.GetOwnerReferences(), tc.object.GetLabels())
+			}
+			a.passCosts(tc.object)
+			a.restart()
+			a.passCosts(tc.object)
+			a.wantCondition(metav1.ConditionTrue, "Done")
+		})
+	}
+}
+
+func TestWhatOthersSetIsNeitherFoughtNorWritten(t *testing.T) {
+	t.Parallel()
+	i := &intended{deployment: simple(server())}
+	a := newArena(t, i.deploys)
+	a.passCosts(app(), patchDeployment)
+	change(a, app(), func(d *appsv1.Deployment) {
+		d.Spec.Replicas = new(int32(7)) // as an autoscaler
+		d.Spec.Template.Spec.Containers = append(d.Spec.Template.Spec.Containers, corev1.Container{Name: "sidecar", Image: "example/sidecar"})
+		d.Spec.Template.Annotations = map[string]string{"kubectl.kubernetes.io/restartedAt": "2026-01-01T00:00:00Z"}
+		d.Annotations["theirs"] = "stays"
+		d.Labels["theirs"] = "stays"
+		d.Finalizers = append(d.Finalizers, "others.example/hold")
+	})
+	a.passCosts(app())
+	// Nor is it, when there is something of ours to write.
+	i.deployment = simple(server().WithImage("example/server:2"))
+	a.passCosts(app(), getDeployment, patchDeployment)
+	d := app()
+	a.read(d)
+	containers := d.Spec.Template.Spec.Containers
+	if *d.Spec.Replicas != 7 || len(containers) != 2 || containers[0].Image != "example/server:2" || containers[1].Name != "sidecar" ||
+		len(d.Spec.Template.Annotations) != 1 || d.Annotations["theirs"] != "stays" || d.Labels["theirs"] != "stays" || len(d.Finalizers) != 1 {
+		t.Errorf("what others set is gone: %+v, %+v", d.ObjectMeta, d.Spec)
+	}
+	a.passCosts(app())
+	change(a, app(), func(d *appsv1.Deployment) { d.Finalizers = nil })
+}
+
+func TestWhatIsOursIsPutBackOnce(t *testing.T) {
+	t.Parallel()
+	wanted := func() *applyapps.DeploymentApplyConfiguration {
+		d := simple(server().WithEnv(applycore.EnvVar().WithName("A").WithValue("1"), applycore.EnvVar().WithName("EMPTY").WithValue("")).
+			WithPorts(applycore.ContainerPort().WithContainerPort(80)).
+			WithResources(applycore.ResourceRequirements().WithLimits(corev1.ResourceList{"cpu": resource.MustParse("1000m")}))).
+			WithLabels(map[string]string{"ours": "1"})
+		d.Spec.Template.Spec.WithHostNetwork(false)
+		return d
+	}
+	first := func(d *appsv1.Deployment) *corev1.Container { return &d.Spec.Template.Spec.Containers[0] }
+	for name, damage := range map[string]func(*appsv1.Deployment){
+		"a value":            func(d *appsv1.Deployment) { first(d).Image = "evil/server" },
+		"a quantity":         func(d *appsv1.Deployment) { first(d).Resources.Limits["cpu"] = resource.MustParse("2") },
+		"an env entry":       func(d *appsv1.Deployment) { first(d).Env[0].Value = "2" },
+		"an empty env entry": func(d *appsv1.Deployment) { first(d).Env[1].Value = "2" },
+		"an explicit false":  func(d *appsv1.Deployment) { d.Spec.Template.Spec.HostNetwork = true },
+		"a missing env":      func(d *appsv1.Deployment) { first(d).Env = nil },
+		"a missing port":     func(d *appsv1.Deployment) { first(d).Ports = nil },
+		"a label":            func(d *appsv1.Deployment) { d.Labels["ours"] = "2" },
+		"our own label":      func(d *appsv1.Deployment) { delete(d.Labels, engine.Label) },
+		"the signature":      func(d *appsv1.Deployment) { d.Annotations = nil },
+		"two envs of a name": func(d *appsv1.Deployment) {
+			first(d).Env = append(first(d).Env, corev1.EnvVar{Name: "A", Value: "2"})
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			i := &intended{deployment: wanted()}
+			a := newArena(t, i.deploys)
+			a.passCosts(app(), patchDeployment)
+			right := app()
+			a.read(right)
+			change(a, app(), damage)
+			a.passCosts(app(), getDeployment, patchDeployment)
+			after := app()
+			a.read(after)
+			if diff := cmp.Diff([]any{right.Labels, right.Annotations, right.Spec}, []any{after.Labels, after.Annotations, after.Spec}); diff != "" {
+				t.Errorf("it is not as before:\n%s", diff)
+			}
+			a.passCosts(app())
+		})
+	}
+}
+
+func TestWhatIsTakenOutOfAnIntentGoes(t *testing.T) {
+	t.Parallel()
+	i := &intended{
+		deployment: simple(server().
+			WithEnv(applycore.EnvVar().WithName("A").WithValue("1"),
+				applycore.EnvVar().WithName("KEY").WithValueFrom(applycore.EnvVarSource().WithSecretKeyRef(applycore.SecretKeySelector().WithName("s").WithKey("k").WithOptional(true)))).
+			WithPorts(applycore.ContainerPort().WithContainerPort(80), applycore.ContainerPort().WithContainerPort(81))).
+			WithLabels(map[string]string{"ours": "1"}).WithAnnotations(map[string]string{"ours": "1"}),
+		metadata: child.Metadata{Labels: map[string]string{"team": "blue"}, Annotations: map[string]string{"cost": "42"}},
+	}
+	a := newArena(t, i.deploys)
+	a.passCosts(app(), patchDeployment)
+	d := app()
+	a.read(d)
+	if d.Labels["team"] != "blue" || d.Annotations["cost"] != "42" {
+		t.Errorf("the metadata is %+v", d.ObjectMeta)
+	}
+	change(a, app(), func(d *appsv1.Deployment) {
+		c := &d.Spec.Template.Spec.Containers[0]
+		c.Env = append(c.Env, corev1.EnvVar{Name: "THEIRS", Value: "stays"})
+	})
+	// What is left of KEY is less within a struct that is owned as a whole.
+	i.deployment = simple(server().
+		WithEnv(applycore.EnvVar().WithName("KEY").WithValueFrom(applycore.EnvVarSource().WithSecretKeyRef(applycore.SecretKeySelector().WithName("s").WithKey("k")))).
+		WithPorts(applycore.ContainerPort().WithContainerPort(80)))
+	i.metadata = child.Metadata{}
+	a.passCosts(app(), getDeployment, patchDeployment)
+	d = app()
+	a.read(d)
+	want := []corev1.EnvVar{
+		{Name: "KEY", ValueFrom: &corev1.EnvVarSource{SecretKeyRef: &corev1.SecretKeySelector{LocalObjectReference: corev1.LocalObjectReference{Name: "s"}, Key: "k"}}},
+		{Name: "THEIRS", Value: "stays"},
+	}
+	c := d.Spec.Template.Spec.Containers[0]
+	if diff := cmp.Diff(want, c.Env); diff != "" {
+		t.Errorf("the environment differs:\n%s", diff)
+	}
+	if len(c.Ports) != 1 || c.Ports[0].ContainerPort != 80 {
+		t.Errorf("the ports are %v", c.Ports)
+	}
+	if diff := cmp.Diff(map[string]string{engine.Label: engine.LabelValue}, d.Labels); diff != "" {
+		t.Errorf("the labels differ:\n%s", diff)
+	}
+	for _, key := range []string{"ours", "cost", child.InheritedAnnotation} {
+		if _, ok := d.Annotations[key]; ok {
+			t.Errorf("the annotation %s stayed", key)
+		}
+	}
+	a.passCosts(app())
+}
+
+func TestASecondManagersFieldsComeAndGoAlone(t *testing.T) {
+	t.Parallel()
+	i := &intended{deployment: simple(server()), replicas: replicas(3)}
+	a := newArena(t, i.deploys)
+	a.passCosts(app(), patchDeployment, patchDeployment)
+	wantReplicas := func(want int32) {
+		t.Helper()
+		d := app()
+		a.read(d)
+		if *d.Spec.Replicas != want {
+			t.Errorf("there are %d replicas, want %d", *d.Spec.Replicas, want)
+		}
+	}
+	wantReplicas(3)
+	a.passCosts(app())
+	a.restart()
+	a.passCosts(app())
+
+	// Held: somebody's change is put back, by the second manager alone.
+	change(a, app(), func(d *appsv1.Deployment) { d.Spec.Replicas = new(int32(5)) })
+	a.passCosts(app(), getDeployment, patchDeployment)
+	if body := a.requests.bodyOf(patchDeployment); strings.Contains(body, "template") {
+		t.Errorf("the first intent was applied again: %s", body)
+	}
+	wantReplicas(3)
+
+	// Given up: nothing is written, the value stays, and an autoscaler's is not fought.
+	i.replicas = nil
+	a.passCosts(app())
+	wantReplicas(3)
+	change(a, app(), func(d *appsv1.Deployment) { d.Spec.Replicas = new(int32(5)) })
+	a.passCosts(app())
+	wantReplicas(5)
+
+	// Taken again, and taken back for good: the manager owns nothing then.
+	i.replicas = replicas(2)
+	a.passCosts(app(), getDeployment, patchDeployment)
+	wantReplicas(2)
+	a.passCosts(app())
+	i.replicas = applyapps.Deployment("app", "")
+	a.passCosts(app(), getDeployment, patchDeployment)
+	a.passCosts(app())
+	d := app()
+	a.read(d)
+	for _, entry := range d.ManagedFields {
+		if entry.Manager == replicasManager {
+			t.Errorf("the manager still owns %s", entry.FieldsV1)
+		}
+	}
+	if d.Spec.Template.Spec.Containers[0].Image != "example/server:1" {
+		t.Errorf("the first manager's fields are gone: %+v", d.Spec)
+	}
+}
+
+func TestAChangeOfAnImmutableFieldIsToldAndDeletesNothing(t *testing.T) {
+	t.Parallel()
+	i := &intended{deployment: simple(server())}
+	a := newArena(t, i.deploys)
+	a.passCosts(app(), patchDeployment)
+	before := app()
+	a.read(before)
+	labels := map[string]string{"app": "another"}
+	i.deployment.Spec.WithSelector(applymeta.LabelSelector().WithMatchLabels(labels)).Template.WithLabels(labels)
+	a.wantBlockedBy(app(), apimeta.ReasonChildRefused, getDeployment, patchDeployment)
+	after := app()
+	a.read(after)
+	if after.UID != before.UID || after.ResourceVersion != before.ResourceVersion {
+		t.Errorf("version %s of %s became %s of %s", before.ResourceVersion, before.UID, after.ResourceVersion, after.UID)
+	}
+	i.deployment = simple(server())
+	a.passCosts(app())
+	a.wantCondition(metav1.ConditionTrue, "Done")
+}
+
+// foreign is a Deployment of somebody else, equal to simple in all that that sets
+// unless change says otherwise.
+func (a *arena) foreign(change ...func(*appsv1.Deployment)) *appsv1.Deployment {
+	d := app()
+	d.Spec.Selector = &metav1.LabelSelector{MatchLabels: map[string]string{"app": "app"}}
+	d.Spec.Template.Labels = map[string]string{"app": "app"}
+	d.Spec.Template.Spec.Containers = []corev1.Container{{Name: "server", Image: "example/server:1"}}
+	for _, c := range change {
+		c(d)
+	}
+	a.create(d)
+	return d
+}
+
+func TestADeploymentOfSomebodyElseIsNeverTouched(t *testing.T) {
+	t.Parallel()
+	ours := func(d *appsv1.Deployment) { d.Labels = map[string]string{engine.Label: engine.LabelValue} }
+	for name, tc := range map[string]struct {
+		change   []func(*appsv1.Deployment)
+		stale    bool // the cache does not know of it yet
+		requests []string
+	}{
+		"known":                         {requests: []string{getDeployment}},
+		"with our label":                {change: []func(*appsv1.Deployment){ours}, requests: []string{getDeployment}},
+		"made since the cache was read": {stale: true, requests: []string{patchDeployment, getDeployment}},
+		"made since the cache was read, and another": {
+			change: []func(*appsv1.Deployment){func(d *appsv1.Deployment) { d.Spec.Template.Spec.Containers[0].Image = "theirs" }},
+			stale:  true, requests: []string{patchDeployment, getDeployment},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			i := &intended{deployment: simple(server())}
+			a := newArena(t, i.deploys)
+			theirs := a.foreign(tc.change...)
+			a.settle(app())
+			if tc.stale {
+				a.cached.frozen, a.cached.absent = app(), true
+			}
+			requests, next := a.pass()
+			if diff := cmp.Diff(tc.requests, requests); diff != "" {
+				t.Errorf("the requests differ:\n%s", diff)
+			}
+			a.wantBlocked(conflict, next)
+			after := app()
+			a.read(after)
+			if after.Generation != theirs.Generation || len(after.OwnerReferences) != 0 ||
+				cmp.Diff(theirs.Labels, after.Labels) != "" || cmp.Diff(managersOf(theirs), managersOf(after)) != "" {
+				t.Errorf("it was touched: %+v", after)
+			}
+		})
+	}
+}
+
+// managersOf are the field managers of an object, but for the control plane's own.
+func managersOf(object client.Object) []string {
+	var managers []string
+	for _, entry := range object.GetManagedFields() {
+		if entry.Subresource == "" && entry.Manager != "kube-controller-manager" {
+			managers = append(managers, fmt.Sprint(entry.Manager, entry.Operation, entry.FieldsV1))
+		}
+	}
+	return managers
+}
+
+func TestAnOrphanedDeploymentIsAdopted(t *testing.T) {
+	t.Parallel()
+	for name, stale := range map[string]bool{"known": false, "made since the cache was read": true} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			i := &intended{deployment: simple(server()), identifies: func(d *appsv1.Deployment) bool { return d.Spec.Template.Labels["app"] == "app" }}
+			a := newArena(t, i.deploys)
+			orphan := a.foreign(func(d *appsv1.Deployment) {
+				d.Labels = map[string]string{engine.Label: engine.LabelValue}
+				d.Spec.Template.Spec.Containers[0].Image = "of/a/former:life"
+				d.Spec.Replicas = new(int32(4))
+			})
+			a.settle(app())
+			requests := []string{getDeployment, patchDeployment}
+			if stale {
+				a.cached.frozen, a.cached.absent = app(), true
+				requests = []string{patchDeployment, getDeployment, patchDeployment}
+			}
+			a.passCosts(app(), requests...)
+			d := app()
+			a.read(d)
+			if d.UID != orphan.UID || !metav1.IsControlledBy(d, a.owner) || d.Spec.Template.Spec.Containers[0].Image != "example/server:1" || *d.Spec.Replicas != 4 {
+				t.Errorf("the orphan became %+v %+v", d.ObjectMeta, d.Spec)
+			}
+			a.wantCondition(metav1.ConditionTrue, "Done")
+			a.cached.frozen = nil
+			a.passCosts(app())
+		})
+	}
+}
+
+func TestADeploymentThatIsBeingDeletedIsWaitedFor(t *testing.T) {
+	t.Parallel()
+	i := &intended{deployment: simple(server())}
+	a := newArena(t, i.deploys)
+	a.passCosts(app(), patchDeployment)
+	change(a, app(), func(d *appsv1.Deployment) { d.Finalizers = []string{"others.example/hold"} })
+	a.delete(app())
+	i.deployment = simple(server().WithImage("example/server:2"))
+	a.passCosts(app(), getDeployment)
+	a.wantCondition(metav1.ConditionFalse, apimeta.ReasonChildTerminating)
+	a.wantStalled(false)
+	change(a, app(), func(d *appsv1.Deployment) { d.Finalizers = nil })
+	a.passCosts(app(), patchDeployment)
+	a.wantCondition(metav1.ConditionTrue, "Done")
+}
+
+func TestADeploymentThatIsGoneIsNotAppliedToItsSuccessor(t *testing.T) {
+	t.Parallel()
+	i := &intended{deployment: simple(server())}
+	a := newArena(t, i.deploys)
+	a.passCosts(app(), patchDeployment)
+	stale := app()
+	a.read(stale)
+	a.cached.frozen = stale
+	a.delete(app())
+	i.deployment = simple(server().WithImage("example/server:2"))
+	if requests, _ := a.pass(); cmp.Diff([]string{getDeployment}, requests) != "" {
+		t.Errorf("the requests are %q", requests)
+	}
+	successor := a.foreign()
+	if requests, _ := a.pass(); cmp.Diff([]string{getDeployment}, requests) != "" {
+		t.Errorf("the requests are %q", requests)
+	}
+	a.wantCondition(metav1.ConditionFalse, conflict)
+	after := app()
+	a.read(after)
+	if len(after.OwnerReferences) != 0 || after.Generation != successor.Generation {
+		t.Errorf("the successor was touched: %+v", after)
+	}
+}
+
+func TestApplyReturnsTheObjectAsItIs(t *testing.T) {
+	t.Parallel()
+	i := &intended{deployment: simple(server()), replicas: replicas(2)}
+	a := newArena(t, i.deploys)
+	for _, what := range []string{"as the answer to an apply", "from the cache"} {
+		a.pass()
+		live := app()
+		a.read(live)
+		if i.got.UID != live.UID || i.got.Spec.Template.Spec.Containers[0].Image != "example/server:1" || *i.got.Spec.Replicas != 2 {
+			t.Errorf("%s: Apply returned %+v", what, i.got)
+		}
+		a.settle(app())
+	}
+}
+
+func TestKeepManagedFieldsKeepsOurEntriesUpToABound(t *testing.T) {
+	t.Parallel()
+	entry := func(manager string, operation metav1.ManagedFieldsOperationType, subresource string, size int) metav1.ManagedFieldsEntry {
+		fields := fmt.Sprintf(`{"f:metadata":{"f:labels":{"f:%s":{}}}}`, strings.Repeat("x", size))
+		return metav1.ManagedFieldsEntry{
+			Manager: manager, Operation: operation, Subresource: subresource, APIVersion: "apps/v1", FieldsType: "FieldsV1",
+			FieldsV1: metav1.NewFieldsV1(fields),
+		}
+	}
+	const apply, update = metav1.ManagedFieldsOperationApply, metav1.ManagedFieldsOperationUpdate
+	for name, tc := range map[string]struct {
+		managers []string
+		entries  []metav1.ManagedFieldsEntry
+		want     []string
+	}{
+		"others' go": {
+			entries: []metav1.ManagedFieldsEntry{entry("kubectl", apply, "", 10), entry(engine.FieldManager, apply, "", 10), entry(engine.FieldManager, update, "", 10)},
+			want:    []string{engine.FieldManager},
+		},
+		"those of subresources go": {
+			entries: []metav1.ManagedFieldsEntry{entry(engine.FieldManager, apply, "status", 10), entry(engine.FieldManager, apply, "", 10)},
+			want:    []string{engine.FieldManager},
+		},
+		"a large one goes": {entries: []metav1.ManagedFieldsEntry{entry(engine.FieldManager, apply, "", 40_000)}},
+		"of many with one name one stays": {
+			entries: slicesOf(1000, func(int) metav1.ManagedFieldsEntry { return entry(engine.FieldManager, apply, "", 10) }),
+			want:    []string{engine.FieldManager},
+		},
+		"both managers' stay": {
+			managers: []string{engine.FieldManager, replicasManager},
+			entries:  []metav1.ManagedFieldsEntry{entry(replicasManager, apply, "", 10), entry(engine.FieldManager, apply, "", 30_000)},
+			want:     []string{engine.FieldManager, replicasManager},
+		},
+		"none": {},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			d := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{ManagedFields: tc.entries}}
+			if _, err := child.KeepManagedFields(tc.managers...)(d); err != nil {
+				t.Fatal(err)
+			}
+			var got []string
+			for _, entry := range d.ManagedFields {
+				got = append(got, entry.Manager)
+			}
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("the managers differ:\n%s", diff)
+			}
+		})
+	}
+}
