@@ -3,10 +3,13 @@ package engine
 import (
 	"fmt"
 
+	"github.com/prometheus/client_golang/prometheus"
 	"k8s.io/client-go/util/workqueue"
+	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/metrics"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"avalonhosting.example/bucketoperator/internal/fairqueue"
@@ -19,8 +22,8 @@ type ControllerOptions struct {
 	// Waiting is how many passes may wait for an answer from outside besides; 0
 	// for a kind that makes no such calls.
 	Waiting int
-	// Backlogs tells of the controller's queue in metrics; nil for none.
-	Backlogs *fairqueue.Backlogs
+	// Registry takes the metrics that tell which namespaces wait; none when nil.
+	Registry prometheus.Registerer
 	// SkipNameValidation lets a process set a controller up more than once.
 	SkipNameValidation bool
 }
@@ -37,7 +40,12 @@ func (r *Reconciler[T]) Complete(mgr ctrl.Manager, b *builder.Builder, o Control
 		SkipNameValidation:      &o.SkipNameValidation,
 		RateLimiter:             r.schedule,
 		NewQueue: func(name string, limiter workqueue.TypedRateLimiter[reconcile.Request]) workqueue.TypedRateLimitingInterface[reconcile.Request] {
-			queue := fairqueue.New(fairqueue.Options{Name: name, Workers: o.Workers, RateLimiter: limiter, Backlogs: o.Backlogs})
+			queue := fairqueue.New(fairqueue.Options{
+				Name: name, Workers: o.Workers, RateLimiter: limiter, Clock: clock.RealClock{}, Registerer: metrics.Registry,
+			})
+			if o.Registry != nil {
+				o.Registry.MustRegister(queue)
+			}
 			r.queue = queue
 			return queue
 		},

@@ -17,7 +17,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"avalonhosting.example/bucketoperator/internal/engine"
-	"avalonhosting.example/bucketoperator/internal/fairqueue"
 	"avalonhosting.example/bucketoperator/internal/provider"
 )
 
@@ -76,8 +75,7 @@ type Setup struct {
 	// Options are the operator's settings, with defaults filled in.
 	Options Options
 
-	caches   *caches
-	backlogs *fairqueue.Backlogs // nil without metrics
+	caches *caches
 }
 
 // callsInFlight is how many calls to the outside may be under way at once.
@@ -86,7 +84,7 @@ const callsInFlight = 128
 // Controller are the options of a controller whose passes stay in the cluster.
 func (s *Setup) Controller() engine.ControllerOptions {
 	return engine.ControllerOptions{
-		Workers: s.Options.MaxConcurrentReconciles, Backlogs: s.backlogs, SkipNameValidation: s.Options.SkipNameValidation,
+		Workers: s.Options.MaxConcurrentReconciles, Registry: s.Options.Registry, SkipNameValidation: s.Options.SkipNameValidation,
 	}
 }
 
@@ -159,10 +157,6 @@ func SetUp(ctx context.Context, mgr ctrl.Manager, definitions []Definition, name
 	}
 	enabled := Named(definitions, options.Groups)
 	if options.Registry != nil {
-		s.backlogs = fairqueue.NewBacklogs()
-		if err := options.Registry.Register(s.backlogs); err != nil {
-			return nil, fmt.Errorf("registering the metrics of queues: %w", err)
-		}
 		s.Engine.Metrics = engine.NewMetrics(options.Registry)
 		if err := options.Registry.Register(engine.NewObjectGauge(ctx, mgr.GetCache(), lists(enabled))); err != nil {
 			return nil, fmt.Errorf("registering the gauge of objects: %w", err)
