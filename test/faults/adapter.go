@@ -14,7 +14,7 @@ type Adapter struct {
 	Scheme *runtime.Scheme
 	// Scenarios are lives of the kind's objects. Their names are unique among all kinds.
 	Scenarios []Scenario
-	// Core matches the names of plans that always run. Those without faults do in any case.
+	// Core matches the names of plans of one fault that always run. Those without faults do in any case.
 	Core *regexp.Regexp
 	// Known are bugs of the operator that the matrix has found and nobody has mended yet.
 	Known []KnownBug

@@ -201,7 +201,7 @@ func isChosen(a *Adapter, plan Plan) bool {
 		}
 		pattern, err := regexp.Compile("^(" + *runPlan + ")$")
 		return err == nil && pattern.MatchString(name)
-	case *runAll, plan.faultless(), a.Core != nil && a.Core.MatchString(name):
+	case *runAll, plan.faultless(), plan.Then == "" && a.Core != nil && a.Core.MatchString(name):
 		return true
 	}
 	hash := fnv.New32a()

@@ -37,7 +37,7 @@ var core = regexp.MustCompile(`^life/((crash-after|lost|zombie-recreate)/provide
 
 // known are bugs that nobody has mended yet.
 var known = []faults.KnownBug{{
-	Plans: regexp.MustCompile(`^(life|edited)/lost/(PUT|POST)_(secrets/photos-access|services/photos)#\d+/then/lost$`),
+	Plans: regexp.MustCompile(`^(life|edited)/(lost|error)/(PUT|POST)_(secrets/photos-access|services/photos)#\d+/then/lost$`),
 	Bug: "a status that says ChildFailed stays until the next resync when the answer to its write is lost, and the next pass, " +
 		"for which all is well, still sees the status of before in its cache: it has nothing to write, and what a status has become wakes nobody",
 }}
