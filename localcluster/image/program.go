@@ -71,7 +71,7 @@ func sharedLibraries(ctx context.Context, program string) ([]string, error) {
 	if err != nil || !dynamic {
 		return nil, err
 	}
-	output, err := exec.CommandContext(ctx, "ldd", program).CombinedOutput() //nolint:gosec // the caller says which program to put into an image
+	output, err := exec.CommandContext(ctx, "ldd", program).CombinedOutput()
 	if err != nil {
 		return nil, fmt.Errorf("asking ldd for its libraries: %w: %s", err, bytes.TrimSpace(output))
 	}

@@ -104,7 +104,7 @@ func KillMutants(t *testing.T, test string, adapters ...*Adapter) {
 		t.Fatal(err)
 	}
 	all := collectMutants(t, root)
-	program := buildMutants(t, root, all)
+	program := buildMutants(t, all)
 	chosen := shareOf(all)
 	kubeconfig := writeKubeconfig(t)
 	references := writeReferences(t, chosen, adapters)
@@ -181,7 +181,7 @@ func killersIn(output string) []string {
 
 // buildMutants compiles the tests of the package in the working directory with
 // all mutants in them.
-func buildMutants(t *testing.T, root string, mutants []mutant) string {
+func buildMutants(t *testing.T, mutants []mutant) string {
 	t.Helper()
 	dir := t.TempDir()
 	sources := map[string]string{}

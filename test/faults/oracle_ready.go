@@ -61,7 +61,7 @@ func conditionsOf(object client.Object) []metav1.Condition {
 	if !field.IsValid() {
 		return nil
 	}
-	conditions, _ := field.Interface().([]metav1.Condition)
+	conditions, _ := reflect.TypeAssert[[]metav1.Condition](field)
 	return conditions
 }
 

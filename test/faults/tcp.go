@@ -2,6 +2,7 @@ package faults
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"net"
@@ -25,8 +26,8 @@ type Protocol struct {
 
 // TCP stands between the incarnation and an outside at an address, and returns
 // the address that the operator is to be given in its place.
-func (l *Life) TCP(protocol Protocol, target string) (string, error) {
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
+func (l *Life) TCP(ctx context.Context, protocol Protocol, target string) (string, error) {
+	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", "127.0.0.1:0")
 	if err != nil {
 		return "", fmt.Errorf("listening in place of %s: %w", target, err)
 	}
@@ -34,7 +35,7 @@ func (l *Life) TCP(protocol Protocol, target string) (string, error) {
 	l.mu.Lock()
 	l.proxies = append(l.proxies, p)
 	l.mu.Unlock()
-	go p.serve()
+	go p.serve(ctx)
 	return listener.Addr().String(), nil
 }
 
@@ -78,13 +79,13 @@ func (p *proxy) release(connection net.Conn) {
 	delete(p.open, connection)
 }
 
-func (p *proxy) serve() {
+func (p *proxy) serve(ctx context.Context) {
 	for {
 		client, err := p.listener.Accept()
 		if err != nil {
 			return
 		}
-		server, err := net.Dial("tcp", p.target)
+		server, err := (&net.Dialer{}).DialContext(ctx, "tcp", p.target)
 		if err != nil || !p.keep(client) || !p.keep(server) {
 			reset(client)
 			if err == nil {
@@ -122,7 +123,7 @@ func (x *exchange) run() {
 			return
 		}
 		if call.Effect.Verb == "" {
-			_, err = x.ask(nil, request)
+			err = x.ask(nil, request)
 		} else {
 			call.Effect.Port = x.proxy.protocol.Port
 			err = x.pass(call, request)
@@ -186,18 +187,17 @@ func (x *exchange) pass(call Call, request []byte) error {
 		return errors.Join(errCut, err)
 	case None, Conflict, Throttled, Duplicated, Retried, Busy:
 	}
-	_, err := x.ask(event, request)
-	return err
+	return x.ask(event, request)
 }
 
 // ask sends a request and gives its answer to the client.
-func (x *exchange) ask(event *Event, request []byte) ([]byte, error) {
+func (x *exchange) ask(event *Event, request []byte) error {
 	answer, err := x.exchanged(event, request)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	_, err = x.client.Write(answer)
-	return answer, err
+	return err
 }
 
 // exchanged sends a request and records the true answer.

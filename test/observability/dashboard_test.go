@@ -127,7 +127,7 @@ func TestDashboardAndRulesWork(t *testing.T) {
 func (s *scene) haveALife(t *testing.T, name string) {
 	t.Helper()
 	s.Create(t, testkit.Bucket(name))
-	bucket := s.World.WaitCondition(t, name, "Ready", metav1.ConditionTrue, "Available")
+	bucket := s.WaitCondition(t, name, "Ready", metav1.ConditionTrue, "Available")
 	if err := client.IgnoreNotFound(s.Client.Delete(t.Context(), bucket)); err != nil {
 		t.Fatal(err)
 	}

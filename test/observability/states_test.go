@@ -120,7 +120,7 @@ func (s *stage) deletions(t *testing.T) {
 		id := idOf(s.waitFor(t, bucketKind, name, "Ready", "True", "Available"))
 		s.Provider.Faults().Add(mockprovider.Rule{Operation: mockprovider.Delete, Path: id, Fault: fault})
 	}
-	s.World.Remove(t, testkit.Config("in-use", "", ""), testkit.Bucket("going"), testkit.Bucket("blocked"))
+	s.Remove(t, testkit.Config("in-use", "", ""), testkit.Bucket("going"), testkit.Bucket("blocked"))
 	s.add("bucket that is being deleted", s.waitFor(t, bucketKind, "going", "Ready", "False", "Deleting"), status.TerminatingStatus)
 	s.add("bucket whose deletion is blocked", s.waitFor(t, bucketKind, "blocked", "DeletionBlocked", "True", "ProviderUnavailable"), status.TerminatingStatus)
 	s.add("configuration that is kept for a bucket", s.waitFor(t, configKind, "in-use", "DeletionBlocked", "True", "InUse"), status.TerminatingStatus)

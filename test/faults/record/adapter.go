@@ -79,7 +79,7 @@ func Adapter() *faults.Adapter {
 		},
 
 		Open: func(r *faults.Execution) faults.Outside {
-			server, err := newServer()
+			server, err := newServer(r.T.Context())
 			if err != nil {
 				r.T.Fatalf("starting the server of records: %v", err)
 			}
@@ -121,7 +121,7 @@ type world struct {
 
 // Start implements faults.Outside.
 func (w *world) Start(t testing.TB, life *faults.Life) faults.Operator {
-	address, err := life.TCP(protocol, w.listener.Addr().String())
+	address, err := life.TCP(t.Context(), protocol, w.listener.Addr().String())
 	if err != nil {
 		t.Fatal(err)
 	}

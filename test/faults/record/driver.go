@@ -3,6 +3,7 @@ package record
 import (
 	"bufio"
 	"context"
+	"errors"
 	"fmt"
 	"net"
 	"strings"
@@ -23,6 +24,9 @@ func (d *driver) call(ctx context.Context, format string, args ...any) (string, 
 	answer, err := d.try(ctx, request)
 	if err != nil && ctx.Err() == nil {
 		answer, err = d.try(ctx, request)
+	}
+	if errors.Is(context.Cause(ctx), context.Canceled) {
+		return "", context.Canceled
 	}
 	if err != nil {
 		return "", fmt.Errorf("calling the server of records: %w", err)

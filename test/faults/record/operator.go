@@ -2,6 +2,7 @@ package record
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"strings"
@@ -51,7 +52,7 @@ func (k *keeper) Reconcile(ctx context.Context, request reconcile.Request) (reco
 		return reconcile.Result{}, client.IgnoreNotFound(err)
 	}
 	err := k.pass(ctx, note)
-	if ctx.Err() != nil {
+	if errors.Is(err, context.Canceled) {
 		return reconcile.Result{}, nil // the operator stops
 	}
 	if apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err) || apierrors.IsNotFound(err) {

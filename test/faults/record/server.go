@@ -2,6 +2,7 @@ package record
 
 import (
 	"bufio"
+	"context"
 	"fmt"
 	"net"
 	"strconv"
@@ -42,8 +43,8 @@ type server struct {
 	done    map[string]int // records made and deleted, by verb
 }
 
-func newServer() (*server, error) {
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
+func newServer(ctx context.Context) (*server, error) {
+	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", "127.0.0.1:0")
 	if err != nil {
 		return nil, err
 	}
