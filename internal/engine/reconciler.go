@@ -106,6 +106,9 @@ func (r *Reconciler[T]) Reconcile(ctx context.Context, request reconcile.Request
 		return reconcile.Result{}, err
 	}
 	cached := obj.GetResourceVersion()
+	if err := r.settleDoubt(ctx, request.NamespacedName, obj); err != nil {
+		return reconcile.Result{}, err
+	}
 	if r.schedule.outdated(request.NamespacedName, obj.GetUID(), cached) {
 		return reconcile.Result{RequeueAfter: r.schedule.catchUp(request.NamespacedName, obj.GetUID())}, nil
 	}
@@ -130,6 +133,26 @@ func (r *Reconciler[T]) Reconcile(ctx context.Context, request reconcile.Request
 	results := r.run(ctx, pass, r.kind.Steps(pass, obj), event)
 	r.monitors.set(request.NamespacedName, obj.GetUID(), pass.monitor, r.wake(request))
 	return r.finish(ctx, pass, obj, results)
+}
+
+// settleDoubt finds out which version the cache must have before a pass may build
+// on it, where a write has failed that may have been carried out all the same.
+// Otherwise the pass would find that what it wants to write stands there already,
+// while the lost write has put something else there.
+func (r *Reconciler[T]) settleDoubt(ctx context.Context, name types.NamespacedName, cached T) error {
+	if !r.schedule.isDoubtful(name, cached.GetUID()) {
+		return nil
+	}
+	live := r.kind.New()
+	switch err := r.options.Live.Get(ctx, name, live); {
+	case apierrors.IsNotFound(err), err == nil && live.GetUID() != cached.GetUID():
+		r.schedule.forget(name) // the cache will tell
+	case err != nil:
+		return fmt.Errorf("reading the object: %w", err)
+	default:
+		r.schedule.observe(name, cached.GetUID(), live.GetResourceVersion())
+	}
+	return nil
 }
 
 // wake asks for a pass over the object.
@@ -400,6 +423,9 @@ func (r *Reconciler[T]) abandon(ctx context.Context, pass *Pass, err error) (rec
 		return reconcile.Result{}, nil
 	case errors.Is(err, ErrStale):
 		return reconcile.Result{RequeueAfter: r.schedule.catchUp(client.ObjectKeyFromObject(pass.obj), pass.obj.GetUID())}, nil
+	}
+	if err != nil {
+		r.schedule.doubt(client.ObjectKeyFromObject(pass.obj), pass.obj.GetUID())
 	}
 	return reconcile.Result{}, err
 }

@@ -55,6 +55,7 @@ type entry struct {
 	resync     time.Time
 	stale      int
 	observed   string                  // the newest resourceVersion that a pass has learned of
+	doubtful   bool                    // a write may have been carried out although it failed
 	steps      map[string]*stepBackoff // those that are not done
 	errors     int                     // passes in a row that failed besides their steps
 	next       time.Duration           // what When answers, once
@@ -184,7 +185,24 @@ func (s *schedule) of(name types.NamespacedName, uid types.UID) *entry {
 func (s *schedule) observe(name types.NamespacedName, uid types.UID, version string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.of(name, uid).observed = version
+	e := s.of(name, uid)
+	e.observed, e.doubtful = version, false
+}
+
+// doubt notes that a write of the object may have been carried out although it
+// failed: which version the cache must have is then for the API server to say.
+func (s *schedule) doubt(name types.NamespacedName, uid types.UID) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.of(name, uid).doubtful = true
+}
+
+// isDoubtful tells whether a write of the object is in doubt.
+func (s *schedule) isDoubtful(name types.NamespacedName, uid types.UID) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	e := s.entries[name]
+	return e != nil && e.uid == uid && e.doubtful
 }
 
 // outdated tells whether the cache's version of an object is older than one

@@ -16,8 +16,6 @@ type Adapter struct {
 	Scenarios []Scenario
 	// Core matches the names of plans of one fault that always run. Those without faults do in any case.
 	Core *regexp.Regexp
-	// Known are bugs of the operator that the matrix has found and nobody has mended yet.
-	Known []KnownBug
 	// Interludes are what users do while the operator is down after a crash.
 	Interludes []Interlude
 	// Resources are those that users or the operator make objects of.
@@ -59,25 +57,6 @@ type Adapter struct {
 	Mask func(resource string, fields map[string]any)
 	// Oracles are the kind's own: they judge a run that is over.
 	Oracles []Oracle
-}
-
-// KnownBug is one that is not mended yet: the plans that find it run only when they
-// are asked for by name.
-type KnownBug struct {
-	// Plans matches the names of those plans.
-	Plans *regexp.Regexp
-	// Bug says what is wrong.
-	Bug string
-}
-
-// knownBug is the bug that the plan is known to find; empty for none.
-func (a *Adapter) knownBug(plan Plan) string {
-	for _, known := range a.Known {
-		if known.Plans.MatchString(plan.Name()) {
-			return known.Bug
-		}
-	}
-	return ""
 }
 
 // Resource is a resource whose objects are followed.

@@ -102,9 +102,6 @@ func runScenario(t *testing.T, spaces *places, tally *tally, a *Adapter, s Scena
 			continue
 		}
 		t.Run(plan.Name(), func(t *testing.T) {
-			if bug := a.knownBug(plan); bug != "" && *runPlan == "" {
-				t.Skipf("a known bug: %s", bug)
-			}
 			t.Parallel()
 			namespace := spaces.take()
 			r := execute(t, namespace, a, s, plan, reference)

@@ -35,20 +35,12 @@ var access = faults.Object{Resource: kindSecret, Name: accessName}
 // core are one plan of each way to lose or double a bucket.
 var core = regexp.MustCompile(`^life/((crash-after|lost|zombie-recreate)/provider_POST_buckets#1|crash-(before|after)/provider_DELETE|crash-(before|after)/PATCH_storagebuckets/photos#1).*$`)
 
-// known are bugs that nobody has mended yet.
-var known = []faults.KnownBug{{
-	Plans: regexp.MustCompile(`^(life|edited)/(lost|error)/(PUT|POST)_(secrets/photos-access|services/photos)#\d+/then/lost$`),
-	Bug: "a status that says ChildFailed stays until the next resync when the answer to its write is lost, and the next pass, " +
-		"for which all is well, still sees the status of before in its cache: it has nothing to write, and what a status has become wakes nobody",
-}}
-
 // Adapter is what the fault matrix has to know.
 func Adapter() *faults.Adapter {
 	return &faults.Adapter{
 		Scheme:     controllers.NewScheme(),
 		Scenarios:  scenarios(),
 		Core:       core,
-		Known:      known,
 		Interludes: interludes(),
 		Resources: []faults.Resource{
 			{Name: kindBucket, Kind: "StorageBucket", Reconciled: true, List: func() client.ObjectList { return &storagev1.StorageBucketList{} }},
