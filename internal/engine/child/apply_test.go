@@ -340,6 +340,46 @@ func TestWhatIsTakenOutOfAnIntentGoes(t *testing.T) {
 	a.passCosts(app())
 }
 
+func TestWhatIsTakenOutGoesAlsoWhereNothingElseTellsOfIt(t *testing.T) {
+	t.Parallel()
+	secretKey := func() *applycore.SecretKeySelectorApplyConfiguration {
+		return applycore.SecretKeySelector().WithName("s").WithKey("k")
+	}
+	with := func(key *applycore.SecretKeySelectorApplyConfiguration) *applyapps.DeploymentApplyConfiguration {
+		return simple(server().WithEnv(applycore.EnvVar().WithName("KEY").WithValueFrom(applycore.EnvVarSource().WithSecretKeyRef(key))))
+	}
+	for name, tc := range map[string]struct {
+		before, after *applyapps.DeploymentApplyConfiguration
+		gone          func(*appsv1.Deployment) bool
+	}{
+		"a label": {
+			before: with(secretKey()).WithLabels(map[string]string{"ours": "1"}), after: with(secretKey()),
+			gone: func(d *appsv1.Deployment) bool { return d.Labels["ours"] == "" },
+		},
+		"a part of a struct that is owned as a whole": {
+			before: with(secretKey().WithOptional(true)), after: with(secretKey()),
+			gone: func(d *appsv1.Deployment) bool {
+				return d.Spec.Template.Spec.Containers[0].Env[0].ValueFrom.SecretKeyRef.Optional == nil
+			},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			i := &intended{deployment: tc.before}
+			a := newArena(t, i.deploys)
+			a.passCosts(app(), patchDeployment)
+			i.deployment = tc.after
+			a.passCosts(app(), getDeployment, patchDeployment)
+			d := app()
+			a.read(d)
+			if !tc.gone(d) {
+				t.Errorf("it stayed: %+v", d)
+			}
+			a.passCosts(app())
+		})
+	}
+}
+
 func TestASecondManagersFieldsComeAndGoAlone(t *testing.T) {
 	t.Parallel()
 	i := &intended{deployment: simple(server()), replicas: replicas(3)}
