@@ -2,6 +2,7 @@ package egress
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 	"time"
 
@@ -104,10 +105,7 @@ type namespaceCalls struct {
 func (p *Pool) snapshot() poolState {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	s := poolState{inFlight: p.shares.taken, held: map[string]int{}}
-	for reason, n := range p.held {
-		s.held[reason] = n
-	}
+	s := poolState{inFlight: p.shares.taken, held: maps.Clone(p.held)}
 	for namespace, calls := range p.shares.by {
 		s.busiest = append(s.busiest, namespaceCalls{namespace, calls})
 	}

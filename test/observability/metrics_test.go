@@ -13,6 +13,7 @@ import (
 	"github.com/prometheus/common/expfmt"
 	"github.com/prometheus/common/model"
 
+	"avalonhosting.example/bucketoperator/internal/mockprovider"
 	"avalonhosting.example/bucketoperator/internal/testkit"
 )
 
@@ -86,9 +87,29 @@ func checkDescribed(t *testing.T, there map[string]bool) {
 	}
 }
 
+// hang has a call in flight to a provider that does not answer.
+func (s *scene) hang(t *testing.T) {
+	t.Helper()
+	hanging, err := mockprovider.New(mockprovider.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	hanging.Faults().Add(mockprovider.Rule{Fault: mockprovider.Fault{Hang: true}})
+	s.Create(t, testkit.Config("hanging", serve(t, hanging), ""))
+	s.Create(t, testkit.Bucket("hung", testkit.ServedBy("hanging")))
+}
+
 func TestMetricsAreThereAndDescribed(t *testing.T) {
 	t.Parallel()
-	there := newScene(t).scraped(t)
+	s := newScene(t)
+	s.hang(t)
+	var there map[string]bool
+	testkit.Eventually(t, func(context.Context) string {
+		if there = s.scraped(t); !there["bucketoperator_egress_oldest_call_seconds"] || !there["bucketoperator_egress_namespace_in_flight_calls"] {
+			return "no call takes long"
+		}
+		return ""
+	})
 	for _, rule := range readRules(t) {
 		name := rule.Alert + rule.Record
 		if selectors := selector.FindString(rule.Expr.String()); selectors == "" && !strings.Contains(rule.Expr.String(), ":") {

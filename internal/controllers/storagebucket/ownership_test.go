@@ -75,7 +75,7 @@ func TestR3ARestoredBucketTakesItsChildrenBack(t *testing.T) {
 			}
 			w.WaitGone(t, testkit.Bucket("photos"))
 			for i, c := range children {
-				testkit.WaitFor(t, w, c.GetName(), c, func(o client.Object) string {
+				c = testkit.WaitFor(t, w, c.GetName(), c, func(o client.Object) string {
 					if len(o.GetOwnerReferences()) != 0 {
 						return fmt.Sprintf("%T still has owners", o)
 					}
@@ -99,7 +99,7 @@ func TestR3ARestoredBucketTakesItsChildrenBack(t *testing.T) {
 			}
 			for _, c := range children {
 				uid := c.GetUID()
-				testkit.WaitFor(t, w, c.GetName(), c, func(o client.Object) string {
+				c = testkit.WaitFor(t, w, c.GetName(), c, func(o client.Object) string {
 					if !metav1.IsControlledBy(o, after) {
 						return fmt.Sprintf("%T has the owners %v", o, o.GetOwnerReferences())
 					}
