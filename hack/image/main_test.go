@@ -38,7 +38,7 @@ func makeImage(t *testing.T) string {
 		t.Fatal(err)
 	}
 	folder := t.TempDir()
-	for _, name := range []string{"api", "cmd", "hack", "internal", "localcluster"} {
+	for _, name := range []string{"api", "cmd", "config", "hack", "internal", "localcluster"} {
 		if err := os.CopyFS(filepath.Join(folder, name), os.DirFS(filepath.Join(root, name))); err != nil {
 			t.Fatal(err)
 		}
