@@ -9,6 +9,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
@@ -51,9 +52,12 @@ func (p *program) start(t *testing.T) {
 	t.Cleanup(func() { _ = p.Process.Kill() })
 }
 
-// end waits until the program ends, and returns its exit code.
+// end waits until the program ends, and returns its exit code. One that does not
+// end is killed.
 func (p *program) end(t *testing.T) int {
 	t.Helper()
+	kill := time.AfterFunc(patience, func() { _ = p.Process.Kill() })
+	defer kill.Stop()
 	return exitCode(t, p.Wait())
 }
 
