@@ -16,6 +16,8 @@ import (
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 
 	"avalonhosting.example/bucketoperator/localcluster/testplane"
+
+	"avalonhosting.example/bucketoperator/internal/testkit"
 )
 
 // mainEnv makes the test binary be the program.
@@ -56,7 +58,7 @@ func (p *program) start(t *testing.T) {
 // end is killed.
 func (p *program) end(t *testing.T) int {
 	t.Helper()
-	kill := time.AfterFunc(patience, func() { _ = p.Process.Kill() })
+	kill := time.AfterFunc(testkit.Patience, func() { _ = p.Process.Kill() })
 	defer kill.Stop()
 	return exitCode(t, p.Wait())
 }

@@ -85,8 +85,8 @@ func TestR3ARestoredBucketTakesItsChildrenBack(t *testing.T) {
 					w.Remove(t, c.DeepCopyObject().(client.Object))
 					c = asABackupKeeps(c)
 					w.Create(t, c)
-					children[i] = c
 				}
+				children[i] = c
 			}
 			restored := asABackupKeeps(before)
 			restored.Status = storagev1.StorageBucketStatus{}
