@@ -20,18 +20,14 @@ const (
 	defaultQPS   = 500
 	defaultBurst = 1000
 
-	// firstWindow is how many calls may be in flight to a destination that was not
-	// heard of yet.
+	// firstWindow is how many calls for a namespace may be in flight to a destination
+	// that was not heard of yet.
 	firstWindow = 2
 
 	// maxWindow is how many may be at most. A destination that answers in 50 ms gets
 	// more than 300 calls a second out of it. A namespace has a share of 64 in a Pool
 	// of the usual size, which is four such destinations.
 	maxWindow = 16
-
-	// maxSharedWindow is that of a destination that namespaces share: a single one
-	// gets half of it, which is as much as of its own.
-	maxSharedWindow = 2 * maxWindow
 
 	// slowCall is when a call counts as slow, and slowWindow how many calls a
 	// namespace with a slow one may have in flight to the destination. One that
@@ -78,7 +74,8 @@ func (l Limits) orDefault() Limits {
 // How many calls may be in flight grows by one with each answer and is halved by
 // each call without one, as TCP's congestion window is (RFC 5681): a destination
 // that does not answer takes few places of its namespace's share in the Pool. Of one
-// that namespaces share, window and tokens are dealt out to them by turns.
+// that namespaces share, there is twice the window for all; that and the tokens are
+// dealt out to them by turns.
 type Governor struct {
 	clock       clock.PassiveClock
 	pool        *Pool
@@ -94,7 +91,7 @@ type Governor struct {
 	inFlight map[*flight]struct{}
 	places   shares
 	released chan struct{} // closed when a call in flight ends
-	window   int           // how many calls may be in flight
+	window   int           // how many calls for a single namespace may be in flight
 	circuit  circuit
 	target   [sha256.Size]byte
 	quiet    time.Time // until then the destination wants no calls
@@ -243,19 +240,12 @@ func (g *Governor) learn(outcome Outcome, trial bool) {
 		g.window = max(1, g.window/2)
 		g.circuit.failed(outcome.failure, trial, now)
 	case outcome.answered:
-		g.window = min(g.window+1, g.maxWindow())
+		g.window = min(g.window+1, maxWindow)
 		g.circuit.reached()
 		g.quiet = later(g.quiet, now.Add(outcome.quiet))
 	default:
 		g.circuit.neither(trial)
 	}
-}
-
-func (g *Governor) maxWindow() int {
-	if g.destination.shared() {
-		return maxSharedWindow
-	}
-	return maxWindow
 }
 
 // lingerForTurn waits, without the lock and without a worker, while there is no
@@ -304,7 +294,8 @@ func (g *Governor) room(namespace string, now time.Time) bool {
 	case g.places.by[namespace] >= slowWindow && now.Sub(g.oldest(namespace, now)) >= slowCall:
 		return false
 	case g.destination.shared():
-		return g.places.room(namespace, g.window, now)
+		// A single namespace gets half of the places, which is the window.
+		return g.places.room(namespace, 2*g.window, now)
 	}
 	return g.places.taken < g.window
 }

@@ -143,7 +143,7 @@ func TestNamespacesShareAnEndpointOfTheOperators(t *testing.T) {
 	hog, modest := of("hog"), of("modest")
 	go func() { _, _ = hog.Create(t.Context(), "key-1", want) }() // hangs
 	<-begun
-	if e := wantFailure(t, hog.Delete(t.Context(), "bucket-1"), provider.Throttled, "ProviderBusy"); !e.Local || e.After <= 0 {
+	if e := wantFailure(t, hog.Delete(t.Context(), "bucket-1"), provider.Throttled, "NamespaceBusy"); !e.Local || e.After <= 0 {
 		t.Errorf("error = %#v", e)
 	}
 	if err := modest.Delete(t.Context(), "bucket-2"); err != nil {
