@@ -96,25 +96,12 @@ func newCaches(mgr ctrl.Manager, definitions []Definition, namespaces []string) 
 	options := cacheOptions(namespaces, c.bare)
 	options.Scheme, options.Mapper, options.HTTPClient = c.scheme, mgr.GetRESTMapper(), mgr.GetHTTPClient()
 	options.ByObject = map[client.Object]cache.ByObject{}
-	listed := map[schema.GroupVersionKind]bool{}
-	for _, d := range definitions {
-		for _, held := range d.Cached {
-			if held.Select != Metadata {
-				continue
-			}
-			if held.Finalizer != "" {
-				c.finalizers = append(c.finalizers, held.Finalizer)
-			}
-			gvk := held.Object.GetObjectKind().GroupVersionKind()
-			if gvk.Empty() {
-				return nil, fmt.Errorf("definition %q: %T selected as Metadata has no kind set", d.Name, held.Object)
-			}
-			if c.own[gvk] && !listed[gvk] {
-				options.ByObject[held.Object] = cache.ByObject{Label: othersOnly()}
-			}
-			listed[gvk] = true
+	for gvk, object := range metadataOf(definitions) {
+		if c.own[gvk] {
+			options.ByObject[object] = cache.ByObject{Label: othersOnly()}
 		}
 	}
+	c.finalizers = finalizers(definitions)
 	var err error
 	if c.metadata, err = cache.New(mgr.GetConfig(), options); err != nil {
 		return nil, fmt.Errorf("making the cache of metadata: %w", err)
@@ -123,6 +110,32 @@ func newCaches(mgr ctrl.Manager, definitions []Definition, namespaces []string) 
 		return nil, fmt.Errorf("adding the cache of metadata to the manager: %w", err)
 	}
 	return c, nil
+}
+
+// metadataOf is what the definitions hold as metadata, each kind once.
+func metadataOf(definitions []Definition) map[schema.GroupVersionKind]client.Object {
+	objects := map[schema.GroupVersionKind]client.Object{}
+	for _, d := range definitions {
+		for _, held := range d.Cached {
+			if held.Select == Metadata {
+				objects[held.Object.GetObjectKind().GroupVersionKind()] = held.Object
+			}
+		}
+	}
+	return objects
+}
+
+// finalizers are those that the definitions put on what they hold as metadata.
+func finalizers(definitions []Definition) []string {
+	var all []string
+	for _, d := range definitions {
+		for _, held := range d.Cached {
+			if held.Finalizer != "" {
+				all = append(all, held.Finalizer)
+			}
+		}
+	}
+	return all
 }
 
 // othersOnly selects what does not carry the operator's label.

@@ -186,8 +186,15 @@ func (d Definition) validate() error {
 		}
 	}
 	for _, c := range d.Cached {
-		if c.Select == Metadata && c.Transform != nil {
-			return fmt.Errorf("metadata of %T cannot be transformed", c.Object)
+		if c.Select != Metadata {
+			continue
+		}
+		gvk, is := metadataKind(c.Object)
+		switch {
+		case !is:
+			return fmt.Errorf("%T is selected as Metadata: it must be metadata with its kind set", c.Object)
+		case c.Transform != nil:
+			return fmt.Errorf("metadata of %s cannot be transformed", gvk.Kind)
 		}
 	}
 	return nil

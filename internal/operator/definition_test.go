@@ -48,6 +48,9 @@ func TestAMistakeInADefinitionIsFound(t *testing.T) {
 		"transformed metadata": {func(d *Definition) {
 			d.Cached = []Cached{{Object: secretMetadata(), Select: Metadata, Transform: keep}}
 		}, nil, "cannot be transformed"},
+		"metadata of nothing": {func(d *Definition) {
+			d.Cached = []Cached{{Object: &corev1.Secret{}, Select: Metadata}}
+		}, nil, "its kind set"},
 		"twice the same group": {func(*Definition) {}, []Definition{buckets()}, "the same name or group"},
 		"two transforms": {func(d *Definition) {
 			d.Cached = []Cached{{Object: &corev1.Secret{}, Transform: keep}, {Object: &corev1.Secret{}, Select: All, Transform: keep}}

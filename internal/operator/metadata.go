@@ -45,7 +45,7 @@ func (r metadataReader) Get(ctx context.Context, key client.ObjectKey, into clie
 	if err := r.objects.Get(ctx, key, whole, client.UnsafeDisableDeepCopy); err != nil {
 		return err
 	}
-	*into.(*metav1.PartialObjectMetadata) = r.metadataOf(whole, gvk)
+	*into.(*metav1.PartialObjectMetadata) = r.asMetadata(whole, gvk)
 	return nil
 }
 
@@ -78,7 +78,7 @@ func (r metadataReader) List(ctx context.Context, into client.ObjectList, option
 	}
 	return meta.EachListItem(wholes, func(item runtime.Object) error {
 		if whole := item.(client.Object); !listed.Has(whole.GetUID()) {
-			list.Items = append(list.Items, r.metadataOf(whole, gvk))
+			list.Items = append(list.Items, r.asMetadata(whole, gvk))
 		}
 		return nil
 	})
@@ -93,8 +93,8 @@ func metadataKind(object client.Object) (schema.GroupVersionKind, bool) {
 	return metadata.GroupVersionKind(), !metadata.GroupVersionKind().Empty()
 }
 
-// metadataOf is what the cache of metadata would hold of an object.
-func (c *caches) metadataOf(whole client.Object, gvk schema.GroupVersionKind) metav1.PartialObjectMetadata {
+// asMetadata is what the cache of metadata would hold of an object.
+func (c *caches) asMetadata(whole client.Object, gvk schema.GroupVersionKind) metav1.PartialObjectMetadata {
 	metadata := metav1.PartialObjectMetadata{ObjectMeta: c.bareMeta(whole)}
 	metadata.SetGroupVersionKind(gvk)
 	return metadata
