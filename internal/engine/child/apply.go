@@ -264,30 +264,38 @@ func covers(have, want any, owned ownedFields) bool {
 	switch want := want.(type) {
 	case map[string]any:
 		have, ok := have.(map[string]any)
-		if !ok {
-			return false
-		}
-		for key := range want {
-			inner, isOwned := owned.field(key)
-			value, ok := have[key]
-			if !ok && !(isOwned && isEmpty(want[key])) || ok && !covers(value, want[key], inner) {
-				return false
-			}
-		}
-		return true
+		return ok && coversFields(have, want, owned)
 	case []any:
 		have, ok := have.([]any)
-		if !ok || len(have) != len(want) {
-			return false
-		}
-		for i := range want {
-			if !covers(have[i], want[i], owned.item(want[i])) {
-				return false
-			}
-		}
-		return true
+		return ok && coversItems(have, want, owned)
 	}
 	return reflect.DeepEqual(have, want) || sameQuantity(have, want)
+}
+
+func coversFields(have, want map[string]any, owned ownedFields) bool {
+	for key := range want {
+		inner, isOwned := owned.field(key)
+		if value, ok := have[key]; ok {
+			if !covers(value, want[key], inner) {
+				return false
+			}
+		} else if !isOwned || !isEmpty(want[key]) {
+			return false
+		}
+	}
+	return true
+}
+
+func coversItems(have, want []any, owned ownedFields) bool {
+	if len(have) != len(want) {
+		return false
+	}
+	for i := range want {
+		if !covers(have[i], want[i], owned.item(want[i])) {
+			return false
+		}
+	}
+	return true
 }
 
 func isEmpty(value any) bool {

@@ -14,10 +14,10 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/intstr"
-	applyapps "k8s.io/client-go/applyconfigurations/apps/v1"
-	applyautoscaling "k8s.io/client-go/applyconfigurations/autoscaling/v2"
-	applycore "k8s.io/client-go/applyconfigurations/core/v1"
-	applymeta "k8s.io/client-go/applyconfigurations/meta/v1"
+	appsv1ac "k8s.io/client-go/applyconfigurations/apps/v1"
+	autoscalingv2ac "k8s.io/client-go/applyconfigurations/autoscaling/v2"
+	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
+	metav1ac "k8s.io/client-go/applyconfigurations/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	apimeta "avalonhosting.example/bucketoperator/api/meta/v1"
@@ -32,8 +32,8 @@ const (
 
 // intended is what a test changes between passes.
 type intended struct {
-	deployment *applyapps.DeploymentApplyConfiguration
-	replicas   *applyapps.DeploymentApplyConfiguration // of the second manager; none when nil
+	deployment *appsv1ac.DeploymentApplyConfiguration
+	replicas   *appsv1ac.DeploymentApplyConfiguration // of the second manager; none when nil
 	metadata   child.Metadata
 	identifies func(*appsv1.Deployment) bool
 
@@ -41,7 +41,7 @@ type intended struct {
 }
 
 func extractDeployment(live *appsv1.Deployment, manager string) (any, error) {
-	return applyapps.ExtractDeployment(live, manager)
+	return appsv1ac.ExtractDeployment(live, manager)
 }
 
 // deploys keeps a Deployment as i wants it.
@@ -63,79 +63,79 @@ func (i *intended) deploys(ctx context.Context, pass *engine.Pass) error {
 func app() *appsv1.Deployment { return &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Name: "app"}} }
 
 // simple is a small Deployment.
-func simple(container *applycore.ContainerApplyConfiguration) *applyapps.DeploymentApplyConfiguration {
+func simple(container *corev1ac.ContainerApplyConfiguration) *appsv1ac.DeploymentApplyConfiguration {
 	labels := map[string]string{"app": "app"}
-	return applyapps.Deployment("app", "").WithSpec(applyapps.DeploymentSpec().
-		WithSelector(applymeta.LabelSelector().WithMatchLabels(labels)).
-		WithTemplate(applycore.PodTemplateSpec().WithLabels(labels).WithSpec(applycore.PodSpec().WithContainers(container))))
+	return appsv1ac.Deployment("app", "").WithSpec(appsv1ac.DeploymentSpec().
+		WithSelector(metav1ac.LabelSelector().WithMatchLabels(labels)).
+		WithTemplate(corev1ac.PodTemplateSpec().WithLabels(labels).WithSpec(corev1ac.PodSpec().WithContainers(container))))
 }
 
-func server() *applycore.ContainerApplyConfiguration {
-	return applycore.Container().WithName("server").WithImage("example/server:1")
+func server() *corev1ac.ContainerApplyConfiguration {
+	return corev1ac.Container().WithName("server").WithImage("example/server:1")
 }
 
-func replicas(n int32) *applyapps.DeploymentApplyConfiguration {
-	return applyapps.Deployment("app", "").WithSpec(applyapps.DeploymentSpec().WithReplicas(n))
+func replicas(n int32) *appsv1ac.DeploymentApplyConfiguration {
+	return appsv1ac.Deployment("app", "").WithSpec(appsv1ac.DeploymentSpec().WithReplicas(n))
 }
 
 // everything is a pod template with one of all that the API server writes in a
 // form of its own, or fills in.
-func everything() *applycore.PodTemplateSpecApplyConfiguration {
-	resources := applycore.ResourceRequirements().
+func everything() *corev1ac.PodTemplateSpecApplyConfiguration {
+	resources := corev1ac.ResourceRequirements().
 		WithRequests(corev1.ResourceList{"cpu": resource.MustParse("1000m"), "memory": resource.MustParse("1024Mi")}).
 		WithLimits(corev1.ResourceList{"cpu": resource.MustParse("2.5"), "memory": resource.MustParse("3000000000"), "ephemeral-storage": resource.MustParse("0.5Gi")})
-	probe := func() *applycore.ProbeApplyConfiguration {
-		return applycore.Probe().WithHTTPGet(applycore.HTTPGetAction().WithPath("/healthz").WithPort(intstr.FromString("http")).
-			WithHTTPHeaders(applycore.HTTPHeader().WithName("X-Probe").WithValue("1"))).WithPeriodSeconds(7)
+	probe := func() *corev1ac.ProbeApplyConfiguration {
+		return corev1ac.Probe().WithHTTPGet(corev1ac.HTTPGetAction().WithPath("/healthz").WithPort(intstr.FromString("http")).
+			WithHTTPHeaders(corev1ac.HTTPHeader().WithName("X-Probe").WithValue("1"))).WithPeriodSeconds(7)
 	}
-	required := applycore.NodeSelector().WithNodeSelectorTerms(applycore.NodeSelectorTerm().WithMatchExpressions(
-		applycore.NodeSelectorRequirement().WithKey("disk").WithOperator(corev1.NodeSelectorOpIn).WithValues("ssd", "nvme")))
-	spread := applycore.WeightedPodAffinityTerm().WithWeight(100).WithPodAffinityTerm(applycore.PodAffinityTerm().
-		WithTopologyKey("kubernetes.io/hostname").WithLabelSelector(applymeta.LabelSelector().WithMatchLabels(map[string]string{"app": "app"})))
-	return applycore.PodTemplateSpec().WithLabels(map[string]string{"app": "app"}).WithAnnotations(map[string]string{"a": "1"}).WithSpec(applycore.PodSpec().
+	required := corev1ac.NodeSelector().WithNodeSelectorTerms(corev1ac.NodeSelectorTerm().WithMatchExpressions(
+		corev1ac.NodeSelectorRequirement().WithKey("disk").WithOperator(corev1.NodeSelectorOpIn).WithValues("ssd", "nvme")))
+	spread := corev1ac.WeightedPodAffinityTerm().WithWeight(100).WithPodAffinityTerm(corev1ac.PodAffinityTerm().
+		WithTopologyKey("kubernetes.io/hostname").WithLabelSelector(metav1ac.LabelSelector().WithMatchLabels(map[string]string{"app": "app"})))
+	return corev1ac.PodTemplateSpec().WithLabels(map[string]string{"app": "app"}).WithAnnotations(map[string]string{"a": "1"}).WithSpec(corev1ac.PodSpec().
 		WithContainers(
-			applycore.Container().WithName("server").WithImage("example/server:1").WithCommand("serve").WithArgs("--port", "8080").
-				WithPorts(applycore.ContainerPort().WithName("http").WithContainerPort(8080),
-					applycore.ContainerPort().WithName("dns").WithContainerPort(53).WithProtocol(corev1.ProtocolUDP),
-					applycore.ContainerPort().WithName("dns-tcp").WithContainerPort(53)).
-				WithEnv(applycore.EnvVar().WithName("B").WithValue("2"), applycore.EnvVar().WithName("A").WithValue("1"), applycore.EnvVar().WithName("EMPTY").WithValue(""),
-					applycore.EnvVar().WithName("POD").WithValueFrom(applycore.EnvVarSource().WithFieldRef(applycore.ObjectFieldSelector().WithFieldPath("metadata.name"))),
-					applycore.EnvVar().WithName("CPU").WithValueFrom(applycore.EnvVarSource().WithResourceFieldRef(applycore.ResourceFieldSelector().WithResource("limits.cpu"))),
-					applycore.EnvVar().WithName("MEM").WithValueFrom(applycore.EnvVarSource().WithResourceFieldRef(applycore.ResourceFieldSelector().WithResource("limits.memory").WithDivisor(resource.MustParse("1024Ki")))),
-					applycore.EnvVar().WithName("KEY").WithValueFrom(applycore.EnvVarSource().WithSecretKeyRef(applycore.SecretKeySelector().WithName("s").WithKey("k")))).
-				WithEnvFrom(applycore.EnvFromSource().WithSecretRef(applycore.SecretEnvSource().WithName("s").WithOptional(true))).
+			corev1ac.Container().WithName("server").WithImage("example/server:1").WithCommand("serve").WithArgs("--port", "8080").
+				WithPorts(corev1ac.ContainerPort().WithName("http").WithContainerPort(8080),
+					corev1ac.ContainerPort().WithName("dns").WithContainerPort(53).WithProtocol(corev1.ProtocolUDP),
+					corev1ac.ContainerPort().WithName("dns-tcp").WithContainerPort(53)).
+				WithEnv(corev1ac.EnvVar().WithName("B").WithValue("2"), corev1ac.EnvVar().WithName("A").WithValue("1"), corev1ac.EnvVar().WithName("EMPTY").WithValue(""),
+					corev1ac.EnvVar().WithName("POD").WithValueFrom(corev1ac.EnvVarSource().WithFieldRef(corev1ac.ObjectFieldSelector().WithFieldPath("metadata.name"))),
+					corev1ac.EnvVar().WithName("CPU").WithValueFrom(corev1ac.EnvVarSource().WithResourceFieldRef(corev1ac.ResourceFieldSelector().WithResource("limits.cpu"))),
+					corev1ac.EnvVar().WithName("MEM").WithValueFrom(corev1ac.EnvVarSource().WithResourceFieldRef(corev1ac.ResourceFieldSelector().WithResource("limits.memory").WithDivisor(resource.MustParse("1024Ki")))),
+					corev1ac.EnvVar().WithName("KEY").WithValueFrom(corev1ac.EnvVarSource().WithSecretKeyRef(corev1ac.SecretKeySelector().WithName("s").WithKey("k")))).
+				WithEnvFrom(corev1ac.EnvFromSource().WithSecretRef(corev1ac.SecretEnvSource().WithName("s").WithOptional(true))).
 				WithResources(resources).
-				WithVolumeMounts(applycore.VolumeMount().WithName("data").WithMountPath("/data"), applycore.VolumeMount().WithName("all").WithMountPath("/all").WithReadOnly(true)).
+				WithVolumeMounts(corev1ac.VolumeMount().WithName("data").WithMountPath("/data"), corev1ac.VolumeMount().WithName("all").WithMountPath("/all").WithReadOnly(true)).
 				WithLivenessProbe(probe()).WithReadinessProbe(probe().WithSuccessThreshold(1)).
-				WithStartupProbe(applycore.Probe().WithTCPSocket(applycore.TCPSocketAction().WithPort(intstr.FromInt32(8080)))).
-				WithLifecycle(applycore.Lifecycle().WithPreStop(applycore.LifecycleHandler().WithExec(applycore.ExecAction().WithCommand("sleep", "5")))).
-				WithSecurityContext(applycore.SecurityContext().WithRunAsNonRoot(true).WithAllowPrivilegeEscalation(false).
-					WithCapabilities(applycore.Capabilities().WithDrop("ALL"))),
-			applycore.Container().WithName("bare").WithImage("example/bare").WithResources(applycore.ResourceRequirements()).WithSecurityContext(applycore.SecurityContext()),
+				WithStartupProbe(corev1ac.Probe().WithTCPSocket(corev1ac.TCPSocketAction().WithPort(intstr.FromInt32(8080)))).
+				WithLifecycle(corev1ac.Lifecycle().WithPreStop(corev1ac.LifecycleHandler().WithExec(corev1ac.ExecAction().WithCommand("sleep", "5")))).
+				WithSecurityContext(corev1ac.SecurityContext().WithRunAsNonRoot(true).WithAllowPrivilegeEscalation(false).
+					WithCapabilities(corev1ac.Capabilities().WithDrop("ALL"))),
+			corev1ac.Container().WithName("bare").WithImage("example/bare").WithResources(corev1ac.ResourceRequirements()).WithSecurityContext(corev1ac.SecurityContext()),
 		).
-		WithInitContainers(applycore.Container().WithName("init").WithImage("example/init:1").WithRestartPolicy(corev1.ContainerRestartPolicyAlways)).
+		WithInitContainers(corev1ac.Container().WithName("init").WithImage("example/init:1").WithRestartPolicy(corev1.ContainerRestartPolicyAlways)).
 		WithVolumes(
-			applycore.Volume().WithName("data").WithEmptyDir(applycore.EmptyDirVolumeSource().WithSizeLimit(resource.MustParse("1024Mi"))),
-			applycore.Volume().WithName("tmp").WithEmptyDir(applycore.EmptyDirVolumeSource()),
-			applycore.Volume().WithName("config").WithConfigMap(applycore.ConfigMapVolumeSource().WithName("c")),
-			applycore.Volume().WithName("secret").WithSecret(applycore.SecretVolumeSource().WithSecretName("s").WithItems(applycore.KeyToPath().WithKey("k").WithPath("p"))),
-			applycore.Volume().WithName("claim").WithPersistentVolumeClaim(applycore.PersistentVolumeClaimVolumeSource().WithClaimName("c")),
-			applycore.Volume().WithName("all").WithProjected(applycore.ProjectedVolumeSource().WithSources(
-				applycore.VolumeProjection().WithServiceAccountToken(applycore.ServiceAccountTokenProjection().WithPath("token")),
-				applycore.VolumeProjection().WithDownwardAPI(applycore.DownwardAPIProjection().WithItems(
-					applycore.DownwardAPIVolumeFile().WithPath("labels").WithFieldRef(applycore.ObjectFieldSelector().WithFieldPath("metadata.labels")))),
-				applycore.VolumeProjection().WithConfigMap(applycore.ConfigMapProjection().WithName("c")))),
+			corev1ac.Volume().WithName("data").WithEmptyDir(corev1ac.EmptyDirVolumeSource().WithSizeLimit(resource.MustParse("1024Mi"))),
+			corev1ac.Volume().WithName("tmp").WithEmptyDir(corev1ac.EmptyDirVolumeSource()),
+			corev1ac.Volume().WithName("config").WithConfigMap(corev1ac.ConfigMapVolumeSource().WithName("c")),
+			corev1ac.Volume().WithName("secret").WithSecret(corev1ac.SecretVolumeSource().WithSecretName("s").WithItems(corev1ac.KeyToPath().WithKey("k").WithPath("p"))),
+			corev1ac.Volume().WithName("claim").WithPersistentVolumeClaim(corev1ac.PersistentVolumeClaimVolumeSource().WithClaimName("c")),
+			corev1ac.Volume().WithName("all").WithProjected(corev1ac.ProjectedVolumeSource().WithSources(
+				corev1ac.VolumeProjection().WithServiceAccountToken(corev1ac.ServiceAccountTokenProjection().WithPath("token")),
+				corev1ac.VolumeProjection().WithDownwardAPI(corev1ac.DownwardAPIProjection().WithItems(
+					corev1ac.DownwardAPIVolumeFile().WithPath("labels").WithFieldRef(corev1ac.ObjectFieldSelector().WithFieldPath("metadata.labels")))),
+				corev1ac.VolumeProjection().WithConfigMap(corev1ac.ConfigMapProjection().WithName("c")))),
 		).
-		WithAffinity(applycore.Affinity().WithNodeAffinity(applycore.NodeAffinity().WithRequiredDuringSchedulingIgnoredDuringExecution(required)).
-			WithPodAntiAffinity(applycore.PodAntiAffinity().WithPreferredDuringSchedulingIgnoredDuringExecution(spread))).
-		WithTopologySpreadConstraints(applycore.TopologySpreadConstraint().WithMaxSkew(1).WithTopologyKey("zone").
-			WithWhenUnsatisfiable(corev1.ScheduleAnyway).WithLabelSelector(applymeta.LabelSelector().WithMatchLabels(map[string]string{"app": "app"}))).
-		WithTolerations(applycore.Toleration().WithKey("spot").WithOperator(corev1.TolerationOpExists)).
+		WithAffinity(corev1ac.Affinity().WithNodeAffinity(corev1ac.NodeAffinity().WithRequiredDuringSchedulingIgnoredDuringExecution(required)).
+			WithPodAntiAffinity(corev1ac.PodAntiAffinity().WithPreferredDuringSchedulingIgnoredDuringExecution(spread))).
+		WithTopologySpreadConstraints(corev1ac.TopologySpreadConstraint().WithMaxSkew(1).WithTopologyKey("zone").
+			WithWhenUnsatisfiable(corev1.ScheduleAnyway).WithLabelSelector(metav1ac.LabelSelector().WithMatchLabels(map[string]string{"app": "app"}))).
+		WithTolerations(corev1ac.Toleration().WithKey("spot").WithOperator(corev1.TolerationOpExists)).
 		WithNodeSelector(map[string]string{"os": "linux"}).
-		WithImagePullSecrets(applycore.LocalObjectReference().WithName("pull")).
-		WithHostAliases(applycore.HostAlias().WithIP("192.0.2.1").WithHostnames("a.example")).
-		WithSecurityContext(applycore.PodSecurityContext().WithFSGroup(1000).WithSupplementalGroups(1, 2).WithSysctls(applycore.Sysctl().WithName("net.a").WithValue("1")).
-			WithSeccompProfile(applycore.SeccompProfile().WithType(corev1.SeccompProfileTypeRuntimeDefault))).
+		WithImagePullSecrets(corev1ac.LocalObjectReference().WithName("pull")).
+		WithHostAliases(corev1ac.HostAlias().WithIP("192.0.2.1").WithHostnames("a.example")).
+		WithSecurityContext(corev1ac.PodSecurityContext().WithFSGroup(1000).WithSupplementalGroups(1, 2).WithSysctls(corev1ac.Sysctl().WithName("net.a").WithValue("1")).
+			WithSeccompProfile(corev1ac.SeccompProfile().WithType(corev1.SeccompProfileTypeRuntimeDefault))).
 		WithTerminationGracePeriodSeconds(5).WithServiceAccountName("sa").WithAutomountServiceAccountToken(false).WithEnableServiceLinks(false))
 }
 
@@ -151,32 +151,32 @@ func keeping[C client.Object](name string, fields runtime.ApplyConfiguration, ex
 
 func TestAnAppliedObjectCostsOneRequestAndNoneAfterwards(t *testing.T) {
 	t.Parallel()
-	selector := applymeta.LabelSelector().WithMatchLabels(map[string]string{"app": "app"})
-	deployment := applyapps.Deployment("app", "").WithSpec(applyapps.DeploymentSpec().WithSelector(selector).WithTemplate(everything()).WithReplicas(0).
-		WithMinReadySeconds(3).WithStrategy(applyapps.DeploymentStrategy().WithType(appsv1.RollingUpdateDeploymentStrategyType).
-		WithRollingUpdate(applyapps.RollingUpdateDeployment().WithMaxSurge(intstr.FromString("25%")).WithMaxUnavailable(intstr.FromInt32(0)))))
-	claim := applycore.PersistentVolumeClaim("data", "").WithSpec(applycore.PersistentVolumeClaimSpec().WithAccessModes(corev1.ReadWriteOnce).
-		WithResources(applycore.VolumeResourceRequirements().WithRequests(corev1.ResourceList{"storage": resource.MustParse("1024Mi")})))
+	selector := metav1ac.LabelSelector().WithMatchLabels(map[string]string{"app": "app"})
+	deployment := appsv1ac.Deployment("app", "").WithSpec(appsv1ac.DeploymentSpec().WithSelector(selector).WithTemplate(everything()).WithReplicas(0).
+		WithMinReadySeconds(3).WithStrategy(appsv1ac.DeploymentStrategy().WithType(appsv1.RollingUpdateDeploymentStrategyType).
+		WithRollingUpdate(appsv1ac.RollingUpdateDeployment().WithMaxSurge(intstr.FromString("25%")).WithMaxUnavailable(intstr.FromInt32(0)))))
+	claim := corev1ac.PersistentVolumeClaim("data", "").WithSpec(corev1ac.PersistentVolumeClaimSpec().WithAccessModes(corev1.ReadWriteOnce).
+		WithResources(corev1ac.VolumeResourceRequirements().WithRequests(corev1.ResourceList{"storage": resource.MustParse("1024Mi")})))
 	claim.Kind, claim.APIVersion = nil, nil
 	stateful := everything()
 	stateful.Spec.Volumes = stateful.Spec.Volumes[1:]
-	set := applyapps.StatefulSet("set", "").WithSpec(applyapps.StatefulSetSpec().WithSelector(selector).WithTemplate(stateful).WithReplicas(0).
+	set := appsv1ac.StatefulSet("set", "").WithSpec(appsv1ac.StatefulSetSpec().WithSelector(selector).WithTemplate(stateful).WithReplicas(0).
 		WithServiceName("set").WithPodManagementPolicy(appsv1.ParallelPodManagement).WithVolumeClaimTemplates(claim).
-		WithUpdateStrategy(applyapps.StatefulSetUpdateStrategy().WithRollingUpdate(applyapps.RollingUpdateStatefulSetStrategy().WithPartition(0))).
-		WithPersistentVolumeClaimRetentionPolicy(applyapps.StatefulSetPersistentVolumeClaimRetentionPolicy().WithWhenDeleted(appsv1.RetainPersistentVolumeClaimRetentionPolicyType)))
-	target := applyautoscaling.CrossVersionObjectReference().WithAPIVersion("apps/v1").WithKind("Deployment").WithName("app")
-	scaler := applyautoscaling.HorizontalPodAutoscaler("scaler", "").WithSpec(applyautoscaling.HorizontalPodAutoscalerSpec().
+		WithUpdateStrategy(appsv1ac.StatefulSetUpdateStrategy().WithRollingUpdate(appsv1ac.RollingUpdateStatefulSetStrategy().WithPartition(0))).
+		WithPersistentVolumeClaimRetentionPolicy(appsv1ac.StatefulSetPersistentVolumeClaimRetentionPolicy().WithWhenDeleted(appsv1.RetainPersistentVolumeClaimRetentionPolicyType)))
+	target := autoscalingv2ac.CrossVersionObjectReference().WithAPIVersion("apps/v1").WithKind("Deployment").WithName("app")
+	scaler := autoscalingv2ac.HorizontalPodAutoscaler("scaler", "").WithSpec(autoscalingv2ac.HorizontalPodAutoscalerSpec().
 		WithScaleTargetRef(target).WithMinReplicas(1).WithMaxReplicas(9).WithMetrics(
-		applyautoscaling.MetricSpec().WithType(autoscalingv2.ResourceMetricSourceType).WithResource(applyautoscaling.ResourceMetricSource().
-			WithName("cpu").WithTarget(applyautoscaling.MetricTarget().WithType(autoscalingv2.UtilizationMetricType).WithAverageUtilization(80))),
-		applyautoscaling.MetricSpec().WithType(autoscalingv2.PodsMetricSourceType).WithPods(applyautoscaling.PodsMetricSource().
-			WithMetric(applyautoscaling.MetricIdentifier().WithName("requests")).
-			WithTarget(applyautoscaling.MetricTarget().WithType(autoscalingv2.AverageValueMetricType).WithAverageValue(resource.MustParse("1000m")))),
-		applyautoscaling.MetricSpec().WithType(autoscalingv2.ObjectMetricSourceType).WithObject(applyautoscaling.ObjectMetricSource().
-			WithMetric(applyautoscaling.MetricIdentifier().WithName("queue")).WithDescribedObject(target).
-			WithTarget(applyautoscaling.MetricTarget().WithType(autoscalingv2.ValueMetricType).WithValue(resource.MustParse("2000m")))),
-	).WithBehavior(applyautoscaling.HorizontalPodAutoscalerBehavior().WithScaleDown(applyautoscaling.HPAScalingRules().
-		WithPolicies(applyautoscaling.HPAScalingPolicy().WithType(autoscalingv2.PodsScalingPolicy).WithValue(1).WithPeriodSeconds(60)))))
+		autoscalingv2ac.MetricSpec().WithType(autoscalingv2.ResourceMetricSourceType).WithResource(autoscalingv2ac.ResourceMetricSource().
+			WithName("cpu").WithTarget(autoscalingv2ac.MetricTarget().WithType(autoscalingv2.UtilizationMetricType).WithAverageUtilization(80))),
+		autoscalingv2ac.MetricSpec().WithType(autoscalingv2.PodsMetricSourceType).WithPods(autoscalingv2ac.PodsMetricSource().
+			WithMetric(autoscalingv2ac.MetricIdentifier().WithName("requests")).
+			WithTarget(autoscalingv2ac.MetricTarget().WithType(autoscalingv2.AverageValueMetricType).WithAverageValue(resource.MustParse("1000m")))),
+		autoscalingv2ac.MetricSpec().WithType(autoscalingv2.ObjectMetricSourceType).WithObject(autoscalingv2ac.ObjectMetricSource().
+			WithMetric(autoscalingv2ac.MetricIdentifier().WithName("queue")).WithDescribedObject(target).
+			WithTarget(autoscalingv2ac.MetricTarget().WithType(autoscalingv2.ValueMetricType).WithValue(resource.MustParse("2000m")))),
+	).WithBehavior(autoscalingv2ac.HorizontalPodAutoscalerBehavior().WithScaleDown(autoscalingv2ac.HPAScalingRules().
+		WithPolicies(autoscalingv2ac.HPAScalingPolicy().WithType(autoscalingv2.PodsScalingPolicy).WithValue(1).WithPeriodSeconds(60)))))
 
 	for name, tc := range map[string]struct {
 		do      func(context.Context, *engine.Pass) error
@@ -188,13 +188,13 @@ func TestAnAppliedObjectCostsOneRequestAndNoneAfterwards(t *testing.T) {
 		},
 		"StatefulSet": {
 			do: keeping("set", set, func(live *appsv1.StatefulSet, manager string) (any, error) {
-				return applyapps.ExtractStatefulSet(live, manager)
+				return appsv1ac.ExtractStatefulSet(live, manager)
 			}),
 			object: &appsv1.StatefulSet{ObjectMeta: metav1.ObjectMeta{Name: "set"}}, request: "PATCH statefulsets/set",
 		},
 		"HorizontalPodAutoscaler": {
 			do: keeping("scaler", scaler, func(live *autoscalingv2.HorizontalPodAutoscaler, manager string) (any, error) {
-				return applyautoscaling.ExtractHorizontalPodAutoscaler(live, manager)
+				return autoscalingv2ac.ExtractHorizontalPodAutoscaler(live, manager)
 			}),
 			object: &autoscalingv2.HorizontalPodAutoscaler{ObjectMeta: metav1.ObjectMeta{Name: "scaler"}}, request: "PATCH horizontalpodautoscalers/scaler",
 		},
@@ -246,10 +246,10 @@ func TestWhatOthersSetIsNeitherFoughtNorWritten(t *testing.T) {
 
 func TestWhatIsOursIsPutBackOnce(t *testing.T) {
 	t.Parallel()
-	wanted := func() *applyapps.DeploymentApplyConfiguration {
-		d := simple(server().WithEnv(applycore.EnvVar().WithName("A").WithValue("1"), applycore.EnvVar().WithName("EMPTY").WithValue("")).
-			WithPorts(applycore.ContainerPort().WithContainerPort(80)).
-			WithResources(applycore.ResourceRequirements().WithLimits(corev1.ResourceList{"cpu": resource.MustParse("1000m")}))).
+	wanted := func() *appsv1ac.DeploymentApplyConfiguration {
+		d := simple(server().WithEnv(corev1ac.EnvVar().WithName("A").WithValue("1"), corev1ac.EnvVar().WithName("EMPTY").WithValue("")).
+			WithPorts(corev1ac.ContainerPort().WithContainerPort(80)).
+			WithResources(corev1ac.ResourceRequirements().WithLimits(corev1.ResourceList{"cpu": resource.MustParse("1000m")}))).
 			WithLabels(map[string]string{"ours": "1"})
 		d.Spec.Template.Spec.WithHostNetwork(false)
 		return d
@@ -293,9 +293,9 @@ func TestWhatIsTakenOutOfAnIntentGoes(t *testing.T) {
 	t.Parallel()
 	i := &intended{
 		deployment: simple(server().
-			WithEnv(applycore.EnvVar().WithName("A").WithValue("1"),
-				applycore.EnvVar().WithName("KEY").WithValueFrom(applycore.EnvVarSource().WithSecretKeyRef(applycore.SecretKeySelector().WithName("s").WithKey("k").WithOptional(true)))).
-			WithPorts(applycore.ContainerPort().WithContainerPort(80), applycore.ContainerPort().WithContainerPort(81))).
+			WithEnv(corev1ac.EnvVar().WithName("A").WithValue("1"),
+				corev1ac.EnvVar().WithName("KEY").WithValueFrom(corev1ac.EnvVarSource().WithSecretKeyRef(corev1ac.SecretKeySelector().WithName("s").WithKey("k").WithOptional(true)))).
+			WithPorts(corev1ac.ContainerPort().WithContainerPort(80), corev1ac.ContainerPort().WithContainerPort(81))).
 			WithLabels(map[string]string{"ours": "1"}).WithAnnotations(map[string]string{"ours": "1"}),
 		metadata: child.Metadata{Labels: map[string]string{"team": "blue"}, Annotations: map[string]string{"cost": "42"}},
 	}
@@ -312,8 +312,8 @@ func TestWhatIsTakenOutOfAnIntentGoes(t *testing.T) {
 	})
 	// What is left of KEY is less within a struct that is owned as a whole.
 	i.deployment = simple(server().
-		WithEnv(applycore.EnvVar().WithName("KEY").WithValueFrom(applycore.EnvVarSource().WithSecretKeyRef(applycore.SecretKeySelector().WithName("s").WithKey("k")))).
-		WithPorts(applycore.ContainerPort().WithContainerPort(80)))
+		WithEnv(corev1ac.EnvVar().WithName("KEY").WithValueFrom(corev1ac.EnvVarSource().WithSecretKeyRef(corev1ac.SecretKeySelector().WithName("s").WithKey("k")))).
+		WithPorts(corev1ac.ContainerPort().WithContainerPort(80)))
 	i.metadata = child.Metadata{}
 	a.passCosts(app(), getDeployment, patchDeployment)
 	d = app()
@@ -342,14 +342,14 @@ func TestWhatIsTakenOutOfAnIntentGoes(t *testing.T) {
 
 func TestWhatIsTakenOutGoesAlsoWhereNothingElseTellsOfIt(t *testing.T) {
 	t.Parallel()
-	secretKey := func() *applycore.SecretKeySelectorApplyConfiguration {
-		return applycore.SecretKeySelector().WithName("s").WithKey("k")
+	secretKey := func() *corev1ac.SecretKeySelectorApplyConfiguration {
+		return corev1ac.SecretKeySelector().WithName("s").WithKey("k")
 	}
-	with := func(key *applycore.SecretKeySelectorApplyConfiguration) *applyapps.DeploymentApplyConfiguration {
-		return simple(server().WithEnv(applycore.EnvVar().WithName("KEY").WithValueFrom(applycore.EnvVarSource().WithSecretKeyRef(key))))
+	with := func(key *corev1ac.SecretKeySelectorApplyConfiguration) *appsv1ac.DeploymentApplyConfiguration {
+		return simple(server().WithEnv(corev1ac.EnvVar().WithName("KEY").WithValueFrom(corev1ac.EnvVarSource().WithSecretKeyRef(key))))
 	}
 	for name, tc := range map[string]struct {
-		before, after *applyapps.DeploymentApplyConfiguration
+		before, after *appsv1ac.DeploymentApplyConfiguration
 		gone          func(*appsv1.Deployment) bool
 	}{
 		"a label": {
@@ -419,7 +419,7 @@ func TestASecondManagersFieldsComeAndGoAlone(t *testing.T) {
 	a.passCosts(app(), getDeployment, patchDeployment)
 	wantReplicas(2)
 	a.passCosts(app())
-	i.replicas = applyapps.Deployment("app", "")
+	i.replicas = appsv1ac.Deployment("app", "")
 	a.passCosts(app(), getDeployment, patchDeployment)
 	a.passCosts(app())
 	d := app()
@@ -442,7 +442,7 @@ func TestAChangeOfAnImmutableFieldIsToldAndDeletesNothing(t *testing.T) {
 	before := app()
 	a.read(before)
 	labels := map[string]string{"app": "another"}
-	i.deployment.Spec.WithSelector(applymeta.LabelSelector().WithMatchLabels(labels)).Template.WithLabels(labels)
+	i.deployment.Spec.WithSelector(metav1ac.LabelSelector().WithMatchLabels(labels)).Template.WithLabels(labels)
 	a.wantBlockedBy(app(), apimeta.ReasonChildRefused, getDeployment, patchDeployment)
 	after := app()
 	a.read(after)

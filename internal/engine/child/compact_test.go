@@ -80,11 +80,11 @@ func TestACompactObjectIsBoundedWhateverIsInIt(t *testing.T) {
 			Ports: slicesOf(10_000, func(i int) corev1.ServicePort {
 				return corev1.ServicePort{Name: fmt.Sprint(i), Port: int32(i), TargetPort: intstr.FromInt32(int32(i))}
 			}),
-			Selector: many(longKey, "v"), ExternalIPs: slicesOf(10_000, func(i int) string { return "192.0.2.1" }),
+			Selector: many(longKey, "v"), ExternalIPs: slicesOf(10_000, func(int) string { return "192.0.2.1" }),
 		}},
 		"endpoints": &discoveryv1.EndpointSlice{
 			ObjectMeta: meta,
-			Endpoints: slicesOf(1000, func(i int) discoveryv1.Endpoint {
+			Endpoints: slicesOf(1000, func(int) discoveryv1.Endpoint {
 				return discoveryv1.Endpoint{
 					Addresses: slicesOf(100, func(int) string { return strings.Repeat("a", 253) }),
 					TargetRef: &corev1.ObjectReference{Name: strings.Repeat("n", 1000), FieldPath: longText},
@@ -138,7 +138,7 @@ func fill(v reflect.Value, depth int) {
 	if depth > 8 {
 		return
 	}
-	switch v.Kind() {
+	switch v.Kind() { //nolint:exhaustive // the others have a size of their own
 	case reflect.String:
 		v.SetString(longText)
 	case reflect.Pointer:

@@ -259,7 +259,7 @@ func TestAnOrphanThatIsRecognizedIsAdopted(t *testing.T) {
 func TestWhatIsNotOursIsNeverTouched(t *testing.T) {
 	t.Parallel()
 	ours := map[string]string{engine.Label: engine.LabelValue}
-	stranger := func(a *arena) []metav1.OwnerReference {
+	stranger := func(*arena) []metav1.OwnerReference {
 		return []metav1.OwnerReference{{APIVersion: "example/v1", Kind: "Vault", Name: "subject", UID: "1-2-3", Controller: new(true)}}
 	}
 	for name, tc := range map[string]struct {

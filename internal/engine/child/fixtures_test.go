@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -369,8 +370,8 @@ func (r *recorder) list() []string {
 func (r *recorder) bodyOf(name string) string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	for i := len(r.made) - 1; i >= 0; i-- {
-		if r.made[i] == name {
+	for i, made := range slices.Backward(r.made) {
+		if made == name {
 			return r.bodies[i]
 		}
 	}

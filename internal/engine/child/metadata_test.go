@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-	admissionv1 "k8s.io/api/admissionregistration/v1"
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -141,28 +141,28 @@ func TestAForgedRecordTakesNothingThatIsWanted(t *testing.T) {
 
 // wantLabel has the API server refuse Secrets of the arena's namespace without
 // the label team, until undo is called.
-func (a *arena) wantLabel(operations ...admissionv1.OperationType) (undo func()) {
+func (a *arena) wantLabel(operations ...admissionregistrationv1.OperationType) (undo func()) {
 	a.t.Helper()
 	name := a.namespace + "-wants-team"
-	policy := &admissionv1.ValidatingAdmissionPolicy{
+	policy := &admissionregistrationv1.ValidatingAdmissionPolicy{
 		ObjectMeta: metav1.ObjectMeta{Name: name},
-		Spec: admissionv1.ValidatingAdmissionPolicySpec{
-			MatchConstraints: &admissionv1.MatchResources{ResourceRules: []admissionv1.NamedRuleWithOperations{{
-				RuleWithOperations: admissionv1.RuleWithOperations{
+		Spec: admissionregistrationv1.ValidatingAdmissionPolicySpec{
+			MatchConstraints: &admissionregistrationv1.MatchResources{ResourceRules: []admissionregistrationv1.NamedRuleWithOperations{{
+				RuleWithOperations: admissionregistrationv1.RuleWithOperations{
 					Operations: operations,
-					Rule:       admissionv1.Rule{APIGroups: []string{""}, APIVersions: []string{"v1"}, Resources: []string{"secrets"}},
+					Rule:       admissionregistrationv1.Rule{APIGroups: []string{""}, APIVersions: []string{"v1"}, Resources: []string{"secrets"}},
 				},
 			}}},
-			Validations: []admissionv1.Validation{{
+			Validations: []admissionregistrationv1.Validation{{
 				Expression: "has(object.metadata.labels) && 'team' in object.metadata.labels", Message: "a label team is wanted",
 			}},
 		},
 	}
-	binding := &admissionv1.ValidatingAdmissionPolicyBinding{
+	binding := &admissionregistrationv1.ValidatingAdmissionPolicyBinding{
 		ObjectMeta: metav1.ObjectMeta{Name: name},
-		Spec: admissionv1.ValidatingAdmissionPolicyBindingSpec{
-			PolicyName: name, ValidationActions: []admissionv1.ValidationAction{admissionv1.Deny},
-			MatchResources: &admissionv1.MatchResources{NamespaceSelector: &metav1.LabelSelector{
+		Spec: admissionregistrationv1.ValidatingAdmissionPolicyBindingSpec{
+			PolicyName: name, ValidationActions: []admissionregistrationv1.ValidationAction{admissionregistrationv1.Deny},
+			MatchResources: &admissionregistrationv1.MatchResources{NamespaceSelector: &metav1.LabelSelector{
 				MatchLabels: map[string]string{"kubernetes.io/metadata.name": a.namespace},
 			}},
 		},
@@ -174,7 +174,7 @@ func (a *arena) wantLabel(operations ...admissionv1.OperationType) (undo func())
 			create := probe.DeepCopy()
 			create.Name, create.ResourceVersion, create.UID = "new", "", ""
 			var err error
-			if operations[0] == admissionv1.Create {
+			if operations[0] == admissionregistrationv1.Create {
 				err = a.admin.Create(a.t.Context(), create, client.DryRunAll)
 			} else {
 				err = a.admin.Update(a.t.Context(), probe.DeepCopy(), client.DryRunAll)
@@ -209,7 +209,7 @@ func TestAPolicysRefusalIsToldAndLookedAtAgain(t *testing.T) {
 	t.Run("until the policy is gone", func(t *testing.T) {
 		t.Parallel()
 		a := secretArena(t, idAndKey)
-		undo := a.wantLabel(admissionv1.Create, admissionv1.Update)
+		undo := a.wantLabel(admissionregistrationv1.Create, admissionregistrationv1.Update)
 		a.wantBlockedBy(access(), apimeta.ReasonChildRefused, postSecret)
 		undo()
 		a.passCosts(access(), postSecret)
@@ -220,7 +220,7 @@ func TestAPolicysRefusalIsToldAndLookedAtAgain(t *testing.T) {
 		t.Parallel()
 		var spec *apimeta.InheritedMetadata
 		a := inheriting(t, &spec)
-		a.wantLabel(admissionv1.Create, admissionv1.Update)
+		a.wantLabel(admissionregistrationv1.Create, admissionregistrationv1.Update)
 		a.wantBlockedBy(access(), apimeta.ReasonChildRefused, postSecret)
 		spec = &apimeta.InheritedMetadata{Labels: map[string]apimeta.LabelValue{"team": "blue"}}
 		a.passCosts(access(), postSecret)
@@ -230,9 +230,9 @@ func TestAPolicysRefusalIsToldAndLookedAtAgain(t *testing.T) {
 
 func TestAPolicyThatRefusesACorrectionDeletesNothing(t *testing.T) {
 	t.Parallel()
-	for name, operations := range map[string][]admissionv1.OperationType{
-		"of updates alone":           {admissionv1.Update},
-		"of updates and what is new": {admissionv1.Create, admissionv1.Update},
+	for name, operations := range map[string][]admissionregistrationv1.OperationType{
+		"of updates alone":           {admissionregistrationv1.Update},
+		"of updates and what is new": {admissionregistrationv1.Create, admissionregistrationv1.Update},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
