@@ -15,9 +15,8 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 
-	"avalonhosting.example/bucketoperator/localcluster/testplane"
-
 	"avalonhosting.example/bucketoperator/internal/testkit"
+	"avalonhosting.example/bucketoperator/localcluster/testplane"
 )
 
 // mainEnv makes the test binary be the program.

@@ -45,6 +45,7 @@ func (k kind) Teardown(pass *engine.Pass, obj object) []engine.Step {
 	}
 	return k.teardown(pass, obj)
 }
+
 func (k kind) Summarize(_ object, summary *engine.Summary) {
 	if k.summarize != nil {
 		k.summarize(summary)

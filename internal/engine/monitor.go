@@ -8,6 +8,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/utils/clock"
 	logf "sigs.k8s.io/controller-runtime/pkg/log"
 )
 
@@ -86,7 +87,7 @@ func (m *monitors) start(name types.NamespacedName, monitor *monitor) {
 			runMonitor(ctx, name, monitor)
 			select {
 			case <-ctx.Done():
-			case <-time.After(backoff.Step()):
+			case <-clock.RealClock{}.After(backoff.Step()):
 			}
 		}
 	})

@@ -92,6 +92,9 @@ func NewReconciler[T Object](kind Kind[T], traits Traits, options Options) *Reco
 
 // Reconcile runs one pass over the object that the request names.
 func (r *Reconciler[T]) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
+	if stopping(ctx) {
+		return reconcile.Result{}, nil // the queue still hands out what waits: no pass begins any more
+	}
 	event := true
 	if r.queue != nil {
 		event = r.queue.Event(request)

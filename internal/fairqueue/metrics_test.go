@@ -1,7 +1,9 @@
 package fairqueue
 
 import (
+	"fmt"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -15,12 +17,16 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 )
 
+// runs gives each run of a test series of its own: controller-runtime's
+// registry is shared by all.
+var runs atomic.Int64
+
 // Alerts and dashboards go by these names and labels. controller-runtime has
 // registered them before; the queue shares them with other controllers'.
 func TestMetricsAreThoseOfOtherQueues(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		const name = "metrics-of-other-queues" // the registry is shared by all tests
+		name := fmt.Sprintf("metrics-of-other-queues-%d", runs.Add(1))
 		q := New(Options{
 			Name: name, Workers: 2, Clock: clock.RealClock{}, Registerer: ctrlmetrics.Registry,
 			RateLimiter: workqueue.DefaultTypedControllerRateLimiter[reconcile.Request](),

@@ -206,7 +206,7 @@ func (q *Queue) ring() {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if q.stopping {
-		return
+		return // what is delayed is dropped
 	}
 	q.alarmAt = time.Time{}
 	for now := q.clock.Now(); ; {
@@ -352,9 +352,6 @@ func (q *Queue) ShutDownWithDrain() {
 
 func (q *Queue) stop() {
 	q.stopping = true
-	if q.alarm != nil {
-		q.alarm.Stop()
-	}
 	for _, p := range q.running {
 		q.letGo(p)
 	}

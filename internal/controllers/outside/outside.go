@@ -9,12 +9,12 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	storagev1 "avalonhosting.example/bucketoperator/api/storage/v1"
@@ -40,7 +40,7 @@ type Access struct {
 // NewConfigReader is what Access.Configs is.
 func NewConfigReader(live client.Reader) *reference.SharedReader[*storagev1.BucketProviderConfig] {
 	return &reference.SharedReader[*storagev1.BucketProviderConfig]{
-		Live: live, New: func() *storagev1.BucketProviderConfig { return &storagev1.BucketProviderConfig{} }, Now: time.Now,
+		Live: live, New: func() *storagev1.BucketProviderConfig { return &storagev1.BucketProviderConfig{} }, Clock: clock.RealClock{},
 	}
 }
 

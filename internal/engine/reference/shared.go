@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
@@ -23,8 +24,8 @@ type SharedReader[C client.Object] struct {
 	Live client.Reader
 	// New is an empty object.
 	New func() C
-	// Now tells the time.
-	Now func() time.Time
+	// Clock tells the time.
+	Clock clock.PassiveClock
 
 	mu    sync.Mutex
 	reads map[types.NamespacedName]*read[C]
@@ -58,7 +59,7 @@ func (s *SharedReader[C]) Get(ctx context.Context, key types.NamespacedName, beg
 
 // send asks the API server. The lock is held.
 func (s *SharedReader[C]) send(ctx context.Context, key types.NamespacedName) *read[C] {
-	now := s.Now()
+	now := s.Clock.Now()
 	for other, r := range s.reads {
 		if now.Sub(r.sent) > sharedFor {
 			delete(s.reads, other)

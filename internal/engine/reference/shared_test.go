@@ -9,6 +9,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"avalonhosting.example/bucketoperator/internal/engine/reference"
@@ -22,7 +23,7 @@ type slowReader struct {
 
 func (r *slowReader) Get(_ context.Context, _ client.ObjectKey, into client.Object, _ ...client.GetOption) error {
 	into.SetGeneration(int64(r.asked.Add(1)))
-	time.Sleep(10 * time.Millisecond) // of the test's own time
+	<-time.After(10 * time.Millisecond) // of the test's own time
 	return nil
 }
 
@@ -31,7 +32,7 @@ func TestAReadServesAllPassesThatBeganBeforeItWasSentAndNoOther(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		live := &slowReader{}
 		shared := &reference.SharedReader[*corev1.Secret]{
-			Live: live, New: func() *corev1.Secret { return &corev1.Secret{} }, Now: time.Now,
+			Live: live, New: func() *corev1.Secret { return &corev1.Secret{} }, Clock: clock.RealClock{},
 		}
 		key := types.NamespacedName{Namespace: "here", Name: "config"}
 		get := func(began time.Time) int64 {
@@ -43,7 +44,7 @@ func TestAReadServesAllPassesThatBeganBeforeItWasSentAndNoOther(t *testing.T) {
 			return obj.GetGeneration()
 		}
 		early := time.Now()
-		time.Sleep(time.Millisecond)
+		<-time.After(time.Millisecond)
 		if got := get(early); got != 1 {
 			t.Fatalf("the first pass got answer %d", got)
 		}
@@ -51,7 +52,7 @@ func TestAReadServesAllPassesThatBeganBeforeItWasSentAndNoOther(t *testing.T) {
 			t.Errorf("a pass that began before the first read was sent got answer %d, want that one", got)
 		}
 		late := time.Now()
-		time.Sleep(time.Millisecond)
+		<-time.After(time.Millisecond)
 		answers := make(chan int64)
 		for range 5 {
 			go func() { answers <- get(late) }()
@@ -66,6 +67,6 @@ func TestAReadServesAllPassesThatBeganBeforeItWasSentAndNoOther(t *testing.T) {
 		if _, err := shared.Get(canceled, key, time.Now()); err == nil {
 			t.Error("a pass that was told to stop got an answer")
 		}
-		time.Sleep(time.Second) // until the last answer is there
+		<-time.After(time.Second) // until the last answer is there
 	})
 }
