@@ -28,7 +28,8 @@ type Options struct {
 	// DefaultEndpoint serves buckets that name no provider in namespaces that
 	// have no default one.
 	DefaultEndpoint string
-	// MaxConcurrentReconciles is how many objects of a kind are worked on at once.
+	// MaxConcurrentReconciles is how many objects of a kind are worked on at once,
+	// without those that wait for an answer from outside.
 	MaxConcurrentReconciles int
 	// Resync is how often an object is compared with what is outside the cluster.
 	Resync time.Duration
