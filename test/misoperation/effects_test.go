@@ -31,6 +31,9 @@ var effects = map[string]map[string]effect{
 		"spec.providerRef":    providerRefChoosesTheProvider,
 		"spec.deletionPolicy": retainKeepsTheBucket,
 
+		"spec.inheritedMetadata.labels":      inheritedMetadataIsOnWhatIsOwned,
+		"spec.inheritedMetadata.annotations": inheritedMetadataIsOnWhatIsOwned,
+
 		"status.observedGeneration": statusTellsOfTheNewestSpec,
 		"status.phase":              phaseFollowsTheProvider,
 		"status.id":                 statusTellsWhatIsThere,
@@ -180,6 +183,17 @@ func retainKeepsTheBucket(t *testing.T, a *arena) {
 			t.Errorf("with policy %s the bucket was kept: %t, %v", policy, kept, err)
 		}
 	}
+}
+
+func inheritedMetadataIsOnWhatIsOwned(t *testing.T, a *arena) {
+	bucket := with(t, a.bucket("inheriting", goodConfig), "spec.inheritedMetadata.labels", map[string]any{"team": "media"})
+	a.made(t, with(t, bucket, "spec.inheritedMetadata.annotations", map[string]any{"example.com/cost-center": "4711"}))
+	testkit.WaitFor(t, a.World, "inheriting-access", &corev1.Secret{}, func(s *corev1.Secret) string {
+		if s.Labels["team"] != "media" || s.Annotations["example.com/cost-center"] != "4711" {
+			return fmt.Sprintf("the Secret has the labels %v and the annotations %v", s.Labels, s.Annotations)
+		}
+		return ""
+	})
 }
 
 func statusTellsOfTheNewestSpec(t *testing.T, a *arena) {

@@ -72,6 +72,10 @@ func checkDescribed(t *testing.T, there map[string]bool) {
 	told := map[string]bool{}
 	for _, name := range described.FindAllStringSubmatch(string(page), -1) {
 		told[name[1]] = true
+		// These are there only while passes wait for a worker: internal/fairqueue tests them.
+		if strings.HasPrefix(name[1], "bucketoperator_queue_") {
+			continue
+		}
 		if !there[name[1]] && !there[name[1]+"_count"] {
 			t.Errorf("docs/observability.md describes %s, which the operator does not have", name[1])
 		}

@@ -2,7 +2,6 @@ package v1
 
 // InheritedMetadata is labels and annotations for the objects in the cluster
 // that an object owns, say because a policy asks for them.
-// +kubebuilder:validation:MinProperties=1
 // +kubebuilder:validation:XValidation:rule="!has(self.labels) || self.labels.all(k, !format.qualifiedName().validate(k).hasValue())",message="a key of labels is not a name that a label can have"
 // +kubebuilder:validation:XValidation:rule="!has(self.labels) || self.labels.all(k, !format.labelValue().validate(self.labels[k]).hasValue())",message="a value of labels is not one that a label can have: at most 63 letters, digits, '-', '_' and '.', beginning and ending with a letter or digit"
 // +kubebuilder:validation:XValidation:rule="!has(self.annotations) || self.annotations.all(k, !format.qualifiedName().validate(k).hasValue())",message="a key of annotations is not a name that an annotation can have"
