@@ -147,7 +147,7 @@ func TestMakeInstallsAndRemovesTheOperator(t *testing.T) {
 
 	bucket := c.createBucket(t)
 	for _, target := range []string{"undeploy", "uninstall"} {
-		c.expectRefusal(t, target, "There are storagebuckets still")
+		c.expectRefusal(t, target, "There are still storagebuckets")
 	}
 	c.expect(t, true, all)
 	if err := c.Delete(t.Context(), bucket); err != nil {

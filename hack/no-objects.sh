@@ -5,6 +5,7 @@
 set -euo pipefail
 kubectl=${1:-kubectl}
 
+left=
 for definition in "$(dirname "$0")"/../config/crd/bases/*.yaml; do
 	# The files are called GROUP_PLURAL.yaml.
 	group_plural=$(basename "$definition" .yaml)
@@ -16,7 +17,9 @@ for definition in "$(dirname "$0")"/../config/crd/bases/*.yaml; do
 	objects=$($kubectl get "$resource" --all-namespaces --no-headers \
 		-o custom-columns=NAMESPACE:.metadata.namespace,NAME:.metadata.name)
 	[[ -n $objects ]] || continue
-	printf 'There are %s still:\n%s\n' "$kind" "$objects" >&2
-	echo "Delete them while the operator runs, then call this again. deletionPolicy: Retain keeps a bucket at its provider." >&2
-	exit 1
+	left+=$(printf 'There are still %s:\n%s' "$kind" "$objects")$'\n'
 done
+[[ -n $left ]] || exit 0
+printf '%s' "$left" >&2
+echo "Delete them while the operator runs, then call this again. deletionPolicy: Retain keeps a bucket at its provider." >&2
+exit 1
