@@ -68,7 +68,7 @@ func (o *options) flagSet() *flag.FlagSet {
 	flags.Func("controllers", "`names` of the controllers to run, with commas between: "+strings.Join(o.controllers, ", ")+" (default all)",
 		listFlag(&o.controllers))
 	flags.Func("namespaces", "`names` of the namespaces to work in, with commas between (default all)", listFlag(&o.namespaces))
-	flags.IntVar(&o.maxConcurrent, "max-concurrent-reconciles", 8, "how many objects of a kind are worked on at once; those that wait for an answer from outside the cluster come on top")
+	flags.IntVar(&o.maxConcurrent, "max-concurrent-reconciles", 8, "how many objects of a kind are worked on at once, a quarter of them in one namespace; those that wait for an answer from outside the cluster come on top")
 	flags.DurationVar(&o.resyncInterval, "resync-interval", 10*time.Minute, "how often an object is compared with what is outside the cluster; a BucketProviderConfig may say otherwise for its buckets")
 	flags.StringVar(&o.defaultEndpoint, "default-provider-endpoint", "", "`URL` of the provider of buckets that name none, in namespaces without a BucketProviderConfig called default")
 	flags.BoolVar(&o.allowLoopback, "allow-loopback-endpoints", false, "let BucketProviderConfigs name loopback endpoints: for development only")

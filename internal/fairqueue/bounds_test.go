@@ -41,7 +41,7 @@ func TestWaitsAreBoundedByTheNumberOfNamespaces(t *testing.T) {
 		waits, lowWaits := make([]int, namespaces), make([]int, namespaces)
 		var running []reconcile.Request
 		for range 1000 {
-			for len(running) >= workers {
+			for !hasNext(q) {
 				i := random.IntN(len(running))
 				q.Done(running[i])
 				atWork[running[i].Namespace[0]-'a']--
@@ -75,7 +75,7 @@ func TestWaitsAreBoundedByTheNumberOfNamespaces(t *testing.T) {
 func TestAWaitDoesNotDependOnTheDepthOfAnothersBacklog(t *testing.T) {
 	t.Parallel()
 	handedOut := func(backlog int) (got []string) {
-		q := newQueue(4)
+		q := newQueue(12)
 		for i := range backlog {
 			q.Add(request("hog", i))
 		}
@@ -84,9 +84,10 @@ func TestAWaitDoesNotDependOnTheDepthOfAnothersBacklog(t *testing.T) {
 			if i%7 == 0 {
 				q.Add(request("b", i))
 			}
-			if len(running) == 4 {
-				q.Done(running[i%4])
-				running = append(running[:i%4], running[i%4+1:]...)
+			for !hasNext(q) {
+				first := i % len(running)
+				q.Done(running[first])
+				running = append(running[:first], running[first+1:]...)
 			}
 			r := take(t, q)
 			running = append(running, r)

@@ -12,6 +12,14 @@ import (
 // in so many, whatever else waits.
 const lowTurn = 8
 
+// reserve bounds what one namespace holds: beside the slots that it holds already
+// it gets another while reserve times as many are fewer than the free ones. So
+// one alone has at most a quarter of the slots, at least one, and a namespace
+// that comes next finds free slots, and an API server that is not busy with
+// others alone. These are the dynamic thresholds of Choudhury and Hahne
+// (IEEE/ACM Transactions on Networking, 1998), with an alpha of 1/reserve.
+const reserve = 3
+
 // lane is one of the lines in which a namespace's passes wait, in the order in
 // which it sends them.
 type lane int
@@ -80,7 +88,8 @@ func fairer(a, b *share) bool {
 // change costs the logarithm of the number of namespaces that wait, however
 // much each of them has waiting.
 type lines struct {
-	shares map[string]*share
+	workers int // slots
+	shares  map[string]*share
 	// The namespaces with something in the lane, and, in turn, those with low priority.
 	orders   [lanes + 1]*order[*share]
 	active   int    // slots held
@@ -90,8 +99,8 @@ type lines struct {
 	sinceLow int // hand-outs since the last of low priority, while there is some
 }
 
-func newLines() *lines {
-	f := &lines{shares: map[string]*share{}}
+func newLines(workers int) *lines {
+	f := &lines{workers: workers, shares: map[string]*share{}}
 	for l := range f.orders {
 		f.orders[l] = &order[*share]{less: fairer, place: func(s *share) *int { return &s.placeInOrders[l] }}
 	}
@@ -127,23 +136,45 @@ func (f *lines) leave(p *pass) {
 	f.settle(p.share)
 }
 
-// next takes the pass that is next out of its lane, and gives it a slot; nil if
-// none can go on. Without a taker only one that was handed out before can.
-func (f *lines) next(taker bool) *pass {
+// choose is the namespace whose turn it is, and the lane of its pass; nil if
+// none can go on. Without a taker only a pass that was handed out before can.
+func (f *lines) choose(taker bool) (*share, lane) {
+	if f.active >= f.workers {
+		return nil, 0
+	}
+	if taker && len(f.orders[low].items) > 0 && f.sinceLow >= lowTurn-1 {
+		// Whether there is room for it plays no part, or its turn would not come
+		// while the namespace's changes take all that it may have.
+		return f.orders[turn].first(), low
+	}
 	s, l := f.orders[resuming].first(), resuming
 	if taker {
 		if h := f.orders[high].first(); h != nil && (s == nil || fairer(h, s)) {
 			s, l = h, high
 		}
-		switch {
-		case len(f.orders[low].items) == 0:
-			f.sinceLow = 0
-		case f.sinceLow >= lowTurn-1:
-			s, l = f.orders[turn].first(), low
-		case s == nil:
-			s, l = f.orders[low].first(), low
-		}
 	}
+	if f.mayHoldMore(s) {
+		return s, l
+	}
+	if s = f.orders[low].first(); taker && f.mayHoldMore(s) {
+		return s, low
+	}
+	return nil, 0
+}
+
+// mayHoldMore tells whether there is room for one more pass of the namespace.
+// If there is none, then there is none for those that hold more either.
+func (f *lines) mayHoldMore(s *share) bool {
+	return s != nil && (s.active == 0 || reserve*s.active < f.workers-f.active)
+}
+
+// next takes the pass that is next out of its lane, and gives it a slot; nil if
+// none can go on. Without a taker only one that was handed out before can.
+func (f *lines) next(taker bool) *pass {
+	if f.active < f.workers && taker && len(f.orders[low].items) == 0 {
+		f.sinceLow = 0
+	}
+	s, l := f.choose(taker)
 	if s == nil {
 		return nil
 	}

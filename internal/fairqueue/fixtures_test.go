@@ -84,3 +84,11 @@ func look(q *Queue) inside {
 		Asked: len(q.asked), Namespaces: len(q.lines.shares),
 	}
 }
+
+// hasNext tells whether the queue would hand a request out.
+func hasNext(q *Queue) bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	s, _ := q.lines.choose(true)
+	return s != nil
+}

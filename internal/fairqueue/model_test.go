@@ -130,6 +130,10 @@ func (m *model) choose() *modelPass {
 	if total >= m.workers {
 		return nil
 	}
+	room := func(p *modelPass) bool {
+		n := atWorkIn[p.request.Namespace]
+		return n == 0 || 3*n < m.workers-total
+	}
 	pick := func(may func(*modelPass) bool, rank func(ns string) [3]int) *modelPass {
 		var best *modelPass
 		for _, p := range m.asked {
@@ -152,10 +156,13 @@ func (m *model) choose() *modelPass {
 	if lowest != nil && m.sinceLow >= 7 {
 		return lowest
 	}
-	a, b := pick(resumes, fair), pick(isHigh, fair)
+	with := func(may func(*modelPass) bool) func(*modelPass) bool {
+		return func(p *modelPass) bool { return may(p) && room(p) }
+	}
+	a, b := pick(with(resumes), fair), pick(with(isHigh), fair)
 	switch {
 	case a == nil && b == nil:
-		return pick(isLow, fair)
+		return pick(with(isLow), fair)
 	case a == nil, b != nil && slices.Compare(ranks(fair, b), ranks(fair, a)) < 0:
 		return b
 	default:
@@ -261,7 +268,7 @@ func run(t *testing.T, script []byte) {
 		script = script[1:]
 		return int(b)
 	}
-	workers := 1 + next()%3
+	workers := 1 + next()%8
 	q, m := newQueue(workers), newModel(workers)
 	events := make(chan string, 1000)
 	var outsiders []yielded
@@ -325,7 +332,7 @@ func run(t *testing.T, script []byte) {
 			q.AddWithOpts(priorityqueue.AddOpts{After: delay, Priority: &priority}, r)
 			compare(fmt.Sprintf("add %s priority %d delay %s", r, priority, delay), m.add(r, priority, delay, time.Now()))
 		case op < 9:
-			if len(m.running)+m.takers < 8 {
+			if len(m.running)+m.takers < 12 {
 				compare("get", get())
 			}
 		case op < 12:

@@ -20,7 +20,10 @@
 // # Slots
 //
 // A pass at work holds one of Options.Workers slots, and none is handed out
-// without. With [Queue.Yield] a pass gives its slot back while it waits for the
+// without. A namespace gets a further one only while three times those that its
+// passes hold are fewer than the free ones: one alone has a quarter, so that
+// whoever comes next finds some free. Turns of low priority are outside that
+// bound. With [Queue.Yield] a pass gives its slot back while it waits for the
 // outside. The controller must run more goroutines than there are slots: one
 // more for each pass that may wait at a time. If it does not, passes that wait
 // hold up the rest after all.
@@ -62,7 +65,6 @@ type Options struct {
 // Queue is a work queue that is fair to namespaces. It starts no goroutines.
 type Queue struct {
 	name    string
-	workers int
 	limiter workqueue.TypedRateLimiter[reconcile.Request]
 	clock   clock.WithDelayedExecution
 	metrics metrics
@@ -90,9 +92,9 @@ var (
 // prometheus.MustRegister does.
 func New(o Options) *Queue {
 	q := &Queue{
-		name: o.Name, workers: max(o.Workers, 1), limiter: o.RateLimiter, clock: o.Clock,
+		name: o.Name, limiter: o.RateLimiter, clock: o.Clock,
 		metrics: newMetrics(o.Registerer, o.Name),
-		lines:   newLines(),
+		lines:   newLines(max(o.Workers, 1)),
 		asked:   map[reconcile.Request]*pass{}, running: map[reconcile.Request]*pass{},
 		delayed: &order[*pass]{
 			less:  func(a, b *pass) bool { return a.due.Before(b.due) },
@@ -223,11 +225,7 @@ func (q *Queue) ring() {
 
 // handOut gives free slots to those that are next.
 func (q *Queue) handOut() {
-	for q.lines.active < q.workers {
-		p := q.lines.next(len(q.takers) > 0)
-		if p == nil {
-			break
-		}
+	for p := q.lines.next(len(q.takers) > 0); p != nil; p = q.lines.next(len(q.takers) > 0) {
 		if p.lane == resuming {
 			close(p.resumed)
 			continue

@@ -108,12 +108,15 @@ func TestOrderWithOneWorker(t *testing.T) {
 
 func TestTheNamespaceWithTheFewestPassesAtWorkIsNext(t *testing.T) {
 	t.Parallel()
-	q := newQueue(4)
+	q := newQueue(12)
 	for i := range 5 {
 		q.Add(request("a", i))
 	}
 	for range 3 {
 		take(t, q)
+	}
+	if hasNext(q) {
+		t.Error("a namespace alone gets more than a quarter of the slots")
 	}
 	q.Add(request("b", 0))
 	q.Add(request("b", 1))

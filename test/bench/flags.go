@@ -33,8 +33,11 @@ func parseFlags(args []string, help io.Writer) (options, error) {
 	quick := false
 	flags := flag.NewFlagSet("bench", flag.ContinueOnError)
 	flags.SetOutput(io.Discard)
-	flags.Func("n", "how many buckets: `numbers` with commas between (default 100,1000)", func(value string) error {
+	flags.Func("n", "how many buckets: `numbers` with commas between; empty for none (default 100,1000)", func(value string) error {
 		o.sizes = nil
+		if value == "" {
+			return nil
+		}
 		for item := range strings.SplitSeq(value, ",") {
 			n, err := strconv.Atoi(strings.TrimSpace(item))
 			if err != nil || n < 1 {
@@ -47,7 +50,7 @@ func parseFlags(args []string, help io.Writer) (options, error) {
 	flags.IntVar(&o.workers, "workers", 16, "workers of the limit's clients, and --max-concurrent-reconciles of the operator")
 	flags.IntVar(&o.pairs, "pairs", 7, "how many blocks of limit, operator, operator, limit; see -budget")
 	flags.IntVar(&o.live, "live", 500, "how many buckets the live mode makes, at most as many as -n has; 0 leaves it out")
-	flags.BoolVar(&o.tenants, "tenants", true, "measure a namespace beside the load of another one")
+	flags.BoolVar(&o.tenants, "tenants", true, "measure a namespace beside the load of another one, with the number of workers that the operator has by default")
 	flags.DurationVar(&o.idle, "idle", 30*time.Second, "how long the quiet time is")
 	flags.DurationVar(&o.latency, "latency", 0, "how long each call to the provider takes")
 	flags.IntVar(&o.qps, "provider-qps", 10000, "rate limit of the provider's configuration, in calls a second; 0 uses the operator's default endpoint with its default limit")

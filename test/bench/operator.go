@@ -38,7 +38,7 @@ func (o *operator) ended() <-chan struct{} {
 // a short time would see some of them, or not, by chance.
 const never = 365 * 24 * time.Hour
 
-func (w *world) startOperator(ctx context.Context, namespace string) (*operator, error) {
+func (w *world) startOperator(ctx context.Context, namespace string, flags ...string) (*operator, error) {
 	metricsAddress, err := freeAddress(ctx)
 	if err != nil {
 		return nil, err
@@ -47,7 +47,7 @@ func (w *world) startOperator(ctx context.Context, namespace string) (*operator,
 	if err != nil {
 		return nil, err
 	}
-	program, err := localcluster.StartProgram("the operator", w.file("manager"), []string{
+	program, err := localcluster.StartProgram("the operator", w.file("manager"), append([]string{
 		"--kubeconfig=" + w.operators.path, "--namespaces=" + namespace,
 		"--leader-elect", "--leader-election-namespace=" + programs.OperatorNamespace,
 		// With its own times, a machine that is busy with other things would end it.
@@ -55,7 +55,7 @@ func (w *world) startOperator(ctx context.Context, namespace string) (*operator,
 		"--metrics-bind-address=" + metricsAddress, "--metrics-secure=false", "--health-probe-bind-address=" + probesAddress,
 		"--default-provider-endpoint=" + w.provider.HostURL(), "--allow-loopback-endpoints",
 		"--max-concurrent-reconciles=" + strconv.Itoa(w.workers), "--resync-interval=" + never.String(),
-	}, w.log("manager"))
+	}, flags...), w.log("manager"))
 	if err != nil {
 		return nil, err
 	}
@@ -72,11 +72,11 @@ func freeAddress(ctx context.Context) (string, error) {
 
 // startStandby starts the operator while the lease is held by the benchmark,
 // and returns when its caches are filled and queued requests wait.
-func (w *world) startStandby(ctx context.Context, namespace string, queued int) (*operator, error) {
+func (w *world) startStandby(ctx context.Context, namespace string, queued int, flags ...string) (*operator, error) {
 	if err := w.setLease(ctx, "bench"); err != nil {
 		return nil, err
 	}
-	o, err := w.startOperator(ctx, namespace)
+	o, err := w.startOperator(ctx, namespace, flags...)
 	if err != nil {
 		return nil, err
 	}

@@ -52,9 +52,11 @@ type line struct {
 
 func (r *report) print(out io.Writer) error {
 	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
-	fmt.Fprintf(table, "\nBUCKETS\t%s\ttarget\n", r.each(func(s size) string { return strconv.Itoa(s.N) }))
-	for _, l := range slices.Concat(countLines, ratioLines, contextLines) {
-		fmt.Fprintf(table, "%s\t%s\t%s\n", l.name, r.each(l.figure), l.target)
+	if len(r.Sizes) > 0 {
+		fmt.Fprintf(table, "\nBUCKETS\t%s\ttarget\n", r.each(func(s size) string { return strconv.Itoa(s.N) }))
+		for _, l := range slices.Concat(countLines, ratioLines, contextLines) {
+			fmt.Fprintf(table, "%s\t%s\t%s\n", l.name, r.each(l.figure), l.target)
+		}
 	}
 	if r.Tenants != nil {
 		fmt.Fprintf(table, "\nA NAMESPACE BESIDE ANOTHER WITH\tp50, p99, ms\tp99 / alone (target <= 2)\n")

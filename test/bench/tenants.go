@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strconv"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -28,6 +29,8 @@ const (
 	// tenantBuckets are made by the namespace that is measured, at tenantRate a second.
 	tenantBuckets = 100
 	tenantRate    = 10
+	// tenantWorkers are as many as the operator has by default.
+	tenantWorkers = 8
 	// slowAnswer is how long the slow provider takes: less than a call may.
 	slowAnswer = 9 * time.Second
 )
@@ -90,7 +93,7 @@ func (w *world) beside(ctx context.Context, n neighbour) (result waits, err erro
 		return waits{}, err
 	}
 	defer others.cancel()
-	o, err := w.startStandby(ctx, good+","+other, 0)
+	o, err := w.startStandby(ctx, good+","+other, 0, "--max-concurrent-reconciles="+strconv.Itoa(tenantWorkers))
 	if err != nil {
 		return waits{}, err
 	}
