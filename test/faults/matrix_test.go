@@ -4,14 +4,12 @@ import (
 	"testing"
 
 	"avalonhosting.example/bucketoperator/test/faults"
-	"avalonhosting.example/bucketoperator/test/faults/record"
 	"avalonhosting.example/bucketoperator/test/faults/storage"
 )
 
 // adapters has a line for each kind.
 var adapters = []*faults.Adapter{
 	storage.Adapter(),
-	record.Adapter(), // the tests' own
 }
 
 func TestMain(m *testing.M) { faults.Main(m) }
