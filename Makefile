@@ -31,6 +31,8 @@ CHART := charts/bucketoperator
 PROGRAMS := localcluster/kubernetes localcluster/containerd localcluster/coredns
 MODULES := . tools tools/helm tools/lint $(PROGRAMS)
 SCRIPTS := .ci/run $(wildcard hack/*.sh)
+# Kinds of the tests' own, which never ship: each has its types in api, its CRD in crd.
+TEST_KINDS := $(patsubst %/api/,%,$(wildcard test/faults/kinds/*/api/))
 
 ##@ Try it
 
@@ -89,7 +91,7 @@ verify: lint verify-generated verify-modules verify-crds verify-manifests verify
 .PHONY: lint
 lint: ## Run the linters. LINT_ARGS=--fix repairs what it can.
 	@echo "==> lint: the linters are built the first time, about 3 minutes on 2 cores"
-	$(LINT) run $(LINT_ARGS) -c .golangci-kal.yml ./api/...
+	$(LINT) run $(LINT_ARGS) -c .golangci-kal.yml ./api/... $(TEST_KINDS:%=./%/api/...)
 	$(LINT) run $(LINT_ARGS) ./...
 	$(LINT) fmt --diff $(PROGRAMS)
 
@@ -148,11 +150,19 @@ generate: ## Generate Go code from the API types: deep copies and apply configur
 	find api -name 'zz_generated.*' -delete
 	rm -rf api/*/*/applyconfiguration
 	$(TOOL) controller-gen object applyconfiguration paths=./api/...
+	for kind in $(TEST_KINDS); do \
+		find $$kind/api -name 'zz_generated.*' -delete; \
+		$(TOOL) controller-gen object paths=./$$kind/api/...; \
+	done
 
 .PHONY: manifests
 manifests: ## Generate the CRDs and roles from markers, with all lists of kinds, and copy them into the chart.
 	rm -rf config/crd/bases config/rbac/role.yaml config/namespaced/role/role.yaml $(CHART)/files
 	$(TOOL) controller-gen crd paths=./api/... output:crd:dir=config/crd/bases
+	for kind in $(TEST_KINDS); do \
+		rm -rf $$kind/crd; \
+		$(TOOL) controller-gen crd paths=./$$kind/api/... output:crd:dir=$$kind/crd; \
+	done
 	$(TOOL) controller-gen rbac:roleName=bucketoperator-manager-role paths=./internal/... output:rbac:dir=config/rbac
 	sed 's/^kind: ClusterRole$$/kind: Role/' config/rbac/role.yaml >config/namespaced/role/role.yaml
 	go run ./hack/manifests

@@ -13,7 +13,7 @@ tar --exclude=./.git --exclude=./bin -cf - . | tar -xf - -C "$copy"
 env -u MAKEFLAGS -u MFLAGS -u MAKELEVEL make --silent --directory="$copy" generate manifests
 
 ok=true
-for path in api config charts/bucketoperator/files; do
+for path in api config charts/bucketoperator/files test/faults/kinds; do
 	diff -r -u "$path" "$copy/$path" || ok=false
 done
 if ! $ok; then
@@ -24,7 +24,8 @@ fi
 # Without git (an unpacked archive), nothing can have been forgotten.
 if untracked=$(git ls-files --others --exclude-standard -- \
 	'api/**/zz_generated.*' 'api/**/applyconfiguration/**' config/crd/bases config/rbac \
-	config/namespaced/role/role.yaml charts/bucketoperator/files 2>/dev/null) &&
+	config/namespaced/role/role.yaml charts/bucketoperator/files \
+	'test/faults/kinds/*/api/**/zz_generated.*' 'test/faults/kinds/*/crd/**' 2>/dev/null) &&
 	[[ -n $untracked ]]; then
 	printf 'generated, but not in git: run git add for\n%s\n' "$untracked" >&2
 	exit 1

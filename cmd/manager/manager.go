@@ -55,12 +55,17 @@ func newManager(ctx context.Context, config *rest.Config, o options) (ctrl.Manag
 	if err != nil {
 		return nil, err
 	}
-	providers, err := newProviders(o, lease)
+	outside, err := newEgress(o, lease)
+	if err != nil {
+		return nil, err
+	}
+	providers, err := newProviders(outside)
 	if err != nil {
 		return nil, err
 	}
 	fill, err := operator.SetUp(ctx, mgr, controllers.Definitions, o.namespaces, controllers.Options{
 		Groups:                  o.controllers,
+		Egress:                  outside,
 		Providers:               providers,
 		DefaultEndpoint:         o.defaultEndpoint,
 		MaxConcurrentReconciles: o.maxConcurrent,
@@ -99,19 +104,26 @@ func addRevision(mgr ctrl.Manager, lease *lease, o options) error {
 	return nil
 }
 
+// newEgress is how all kinds call the outside.
+func newEgress(o options, lease *lease) (egress.Settings, error) {
+	settings := egress.Settings{AllowLoopback: o.allowLoopback, Pool: egress.NewPool(0), Fence: lease.mayAct}
+	if err := metrics.Registry.Register(egress.NewCollector(settings.Pool)); err != nil {
+		return settings, fmt.Errorf("registering the metrics of calls to the outside: %w", err)
+	}
+	return settings, nil
+}
+
 // newProviders holds one line for each type of provider.
-func newProviders(o options, lease *lease) (provider.Registry, error) {
+func newProviders(outside egress.Settings) (provider.Registry, error) {
 	calls, err := provider.NewMetrics(metrics.Registry)
 	if err != nil {
 		return nil, err
 	}
-	pool := egress.NewPool(0)
-	if err := metrics.Registry.Register(egress.NewCollector(pool)); err != nil {
-		return nil, fmt.Errorf("registering the metrics of calls to the outside: %w", err)
-	}
 	http := string(storagev1.ProviderTypeHTTP)
 	return provider.Registry{
-		http: &httpapi.Factory{AllowLoopback: o.allowLoopback, Pool: pool, Fence: lease.mayAct, Observe: calls.Observer(http)},
+		http: &httpapi.Factory{
+			AllowLoopback: outside.AllowLoopback, Pool: outside.Pool, Fence: outside.Fence, Observe: calls.Observer(http),
+		},
 	}, nil
 }
 

@@ -23,6 +23,7 @@ import (
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
+	"avalonhosting.example/bucketoperator/internal/egress"
 	"avalonhosting.example/bucketoperator/internal/engine"
 	"avalonhosting.example/bucketoperator/localcluster/testplane"
 )
@@ -65,13 +66,14 @@ func TestNothingIsHeldWhoseSizeATenantChooses(t *testing.T) {
 type scene struct {
 	namespace string
 	admin     client.Client
+	pool      *egress.Pool
 	setup     *Setup
 	told      chan types.NamespacedName
 }
 
 func start(t *testing.T) *scene {
 	t.Helper()
-	s := &scene{namespace: testplane.Namespace(t), told: make(chan types.NamespacedName, 1000)}
+	s := &scene{namespace: testplane.Namespace(t), pool: egress.NewPool(0), told: make(chan types.NamespacedName, 1000)}
 	definition := buckets()
 	definition.Cached = []Cached{
 		{Object: &corev1.Secret{}, Select: Own},
@@ -96,7 +98,9 @@ func start(t *testing.T) *scene {
 	if err != nil {
 		t.Fatal(err)
 	}
-	fill, err := SetUp(t.Context(), mgr, definitions, []string{s.namespace}, Options{MaxConcurrentReconciles: 1, SkipNameValidation: true})
+	fill, err := SetUp(t.Context(), mgr, definitions, []string{s.namespace}, Options{
+		MaxConcurrentReconciles: 1, SkipNameValidation: true, Egress: egress.Settings{Pool: s.pool},
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -246,5 +250,13 @@ func TestASecretThatGetsTheLabelIsHeldOnceStill(t *testing.T) {
 		}
 		s.expectTold(t, "moves")
 		s.expectHeld(t, "moves", whole)
+	}
+}
+
+func TestKindsCallTheOutsideByTheSettingsOfTheProcess(t *testing.T) {
+	t.Parallel()
+	s := start(t)
+	if got := s.setup.Options.Egress; got.Pool != s.pool || got.Timeout != egress.DefaultTimeout || got.AllowLoopback {
+		t.Errorf("a kind is given %+v", got)
 	}
 }

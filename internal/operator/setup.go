@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
+	"avalonhosting.example/bucketoperator/internal/egress"
 	"avalonhosting.example/bucketoperator/internal/engine"
 	"avalonhosting.example/bucketoperator/internal/provider"
 )
@@ -23,6 +24,8 @@ import (
 type Options struct {
 	// Groups are the names of the definitions to run; all when empty.
 	Groups []string
+	// Egress is how kinds call the outside: what they make their clients of.
+	Egress egress.Settings
 	// Providers holds a factory for each type of provider.
 	Providers provider.Registry
 	// DefaultEndpoint serves buckets that name no provider in namespaces that
@@ -146,6 +149,7 @@ func SetUp(ctx context.Context, mgr ctrl.Manager, definitions []Definition, name
 		return nil, err
 	}
 	options.Poll = options.Poll.or(time.Second, 30*time.Second)
+	options.Egress = options.Egress.WithDefaults()
 	s := &Setup{
 		Manager: mgr, Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Metadata: metadataReader{caches},
 		Engine: engine.Options{

@@ -16,6 +16,8 @@ import (
 
 	storagev1 "avalonhosting.example/bucketoperator/api/storage/v1"
 	"avalonhosting.example/bucketoperator/internal/controllers"
+	"avalonhosting.example/bucketoperator/internal/egress"
+	"avalonhosting.example/bucketoperator/internal/operator"
 	"avalonhosting.example/bucketoperator/internal/provider"
 	"avalonhosting.example/bucketoperator/internal/provider/httpapi"
 	"avalonhosting.example/bucketoperator/localcluster/testplane"
@@ -24,6 +26,12 @@ import (
 // Settings are how an Operator differs from the usual one. The zero value is
 // the usual one, with delays that suit a test.
 type Settings struct {
+	// Definitions are the API groups that the operator is made of; the product's
+	// when nil.
+	Definitions []operator.Definition
+	// Groups are the names of the definitions to run, as --controllers has them; all
+	// when empty.
+	Groups []string
 	// DefaultEndpoint is the operator's; usually none.
 	DefaultEndpoint string
 	// RefuseLoopback refuses loopback endpoints of tenants, as in production.
@@ -31,7 +39,7 @@ type Settings struct {
 	// Resync is the operator's --resync-interval; 0 means a year. After a restart an object is
 	// compared at any time within it: of an hour, some test would meet that time.
 	Resync time.Duration
-	// CallTimeout bounds a call to a provider; 0 means 10 s.
+	// CallTimeout bounds a call to the outside; 0 means 10 s.
 	CallTimeout time.Duration
 	// Backoff and Poll bound delays; zero values mean 20 ms to 1 s.
 	Backoff, Poll controllers.Bounds
@@ -71,14 +79,18 @@ func (w *World) Start(t testing.TB, settings Settings) *Operator {
 	if settings.WrapAPI != nil {
 		restConfig.Wrap(settings.WrapAPI)
 	}
+	definitions := settings.Definitions
+	if definitions == nil {
+		definitions = controllers.Definitions
+	}
 	namespaces := []string{w.Namespace}
-	cacheOptions := controllers.CacheOptions(namespaces)
+	cacheOptions := operator.CacheOptions(definitions, namespaces)
 	if settings.Cache != nil {
 		settings.Cache(&cacheOptions)
 	}
 	quiet.Do(func() { ctrl.SetLogger(logr.Discard()) })
 	mgr, err := ctrl.NewManager(restConfig, ctrl.Options{
-		Scheme: controllers.NewScheme(), Cache: cacheOptions, Logger: settings.Log,
+		Scheme: operator.NewScheme(definitions), Cache: cacheOptions, Logger: settings.Log,
 		Metrics:                metricsserver.Options{BindAddress: "0"},
 		HealthProbeBindAddress: "0",
 		Controller:             config.Controller{SkipNameValidation: new(true)},
@@ -86,9 +98,14 @@ func (w *World) Start(t testing.TB, settings Settings) *Operator {
 	if err != nil {
 		t.Fatalf("making the manager: %v", err)
 	}
-	factory := &httpapi.Factory{AllowLoopback: !settings.RefuseLoopback, Timeout: settings.CallTimeout, Wrap: settings.WrapProvider}
+	outside := egress.Settings{AllowLoopback: !settings.RefuseLoopback, Pool: egress.NewPool(0), Timeout: settings.CallTimeout}
+	factory := &httpapi.Factory{
+		AllowLoopback: outside.AllowLoopback, Pool: outside.Pool, Timeout: outside.Timeout, Wrap: settings.WrapProvider,
+	}
 	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
-	err = controllers.SetUp(ctx, mgr, namespaces, controllers.Options{
+	_, err = operator.SetUp(ctx, mgr, definitions, namespaces, controllers.Options{
+		Groups:                  settings.Groups,
+		Egress:                  outside,
 		Providers:               provider.Registry{string(storagev1.ProviderTypeHTTP): factory},
 		DefaultEndpoint:         settings.DefaultEndpoint,
 		MaxConcurrentReconciles: 8,

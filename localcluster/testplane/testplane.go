@@ -47,9 +47,14 @@ const (
 // current is set once by Main before any test runs.
 var current *rest.Config
 
-// Option changes how the cluster is started. It has no effect on a cluster that
-// localcluster.TestKubeconfigEnv names.
+// Option changes how the cluster is started. Of a cluster that
+// localcluster.TestKubeconfigEnv names it changes the CRDs only, by adding some.
 type Option func(*localcluster.Options)
+
+// CRDs adds the custom resource definitions in files and folders to the project's.
+func CRDs(paths ...string) Option {
+	return func(o *localcluster.Options) { o.CRDs = append(o.CRDs, paths...) }
+}
 
 // Main runs the tests of a package with a cluster and exits the process. It
 // stops the cluster when the tests are done or on SIGINT and SIGTERM; on any
@@ -99,22 +104,22 @@ func connect(ctx context.Context, options []Option) (config *rest.Config, stop f
 	if err != nil {
 		return nil, nil, err
 	}
+	opts := localcluster.Options{Progress: os.Stderr, CRDs: []string{crds}}
+	for _, option := range options {
+		option(&opts)
+	}
 	if path := os.Getenv(localcluster.TestKubeconfigEnv); path != "" {
 		config, err := clientcmd.BuildConfigFromFlags("", path)
 		if err != nil {
 			return nil, nil, fmt.Errorf("using the cluster that %s names: %w", localcluster.TestKubeconfigEnv, err)
 		}
 		config.QPS = -1
-		if err := localcluster.InstallCRDs(ctx, config, crds); err != nil {
+		if err := localcluster.InstallCRDs(ctx, config, opts.CRDs...); err != nil {
 			return nil, nil, err
 		}
 		return config, func() error { return nil }, nil
 	}
 
-	opts := localcluster.Options{Progress: os.Stderr, CRDs: []string{crds}}
-	for _, option := range options {
-		option(&opts)
-	}
 	cluster, err := localcluster.Start(ctx, opts)
 	if err != nil {
 		return nil, nil, err

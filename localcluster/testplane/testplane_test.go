@@ -8,6 +8,7 @@ import (
 	"net/url"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
 	"sync"
 	"syscall"
@@ -37,20 +38,24 @@ const (
 	timeout = 2 * time.Minute
 )
 
-func TestMain(m *testing.M) { testplane.Main(m) }
+func TestMain(m *testing.M) {
+	testplane.Main(m, testplane.CRDs(filepath.Join("..", "testdata", "widgets.yaml")))
+}
 
-func TestProjectKindsAreServed(t *testing.T) {
+func TestKindsOfTheProjectAndOfTheTestsAreServed(t *testing.T) {
 	t.Parallel()
 	client := discovery.NewDiscoveryClientForConfigOrDie(testplane.Config())
-	list, err := client.ServerResourcesForGroupVersion("storage.avalonhosting.example/v1")
-	if err != nil {
-		t.Fatal(err)
-	}
 	kinds := map[string]bool{}
-	for _, resource := range list.APIResources {
-		kinds[resource.Kind] = true
+	for _, group := range []string{"storage.avalonhosting.example/v1", "localcluster.example/v1"} {
+		list, err := client.ServerResourcesForGroupVersion(group)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, resource := range list.APIResources {
+			kinds[resource.Kind] = true
+		}
 	}
-	for _, kind := range []string{"StorageBucket", "BucketProviderConfig"} {
+	for _, kind := range []string{"StorageBucket", "BucketProviderConfig", "Widget"} {
 		if !kinds[kind] {
 			t.Errorf("%s is not served", kind)
 		}

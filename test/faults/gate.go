@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"io"
+	"net"
 	"net/http"
 	"strings"
 	"sync"
@@ -92,7 +93,7 @@ func (g *Gate) begin(informers int) *Life {
 	defer g.mu.Unlock()
 	g.epoch++
 	g.streams, g.expected = map[string]bool{}, informers
-	return &Life{gate: g, epoch: g.epoch, dead: make(chan struct{})}
+	return &Life{gate: g, epoch: g.epoch, dead: make(chan struct{}), open: map[net.Conn]bool{}}
 }
 
 type roundTripper func(*http.Request) (*http.Response, error)

@@ -1,6 +1,7 @@
 package faults
 
 import (
+	"net"
 	"net/http"
 	"sync"
 	"time"
@@ -26,12 +27,13 @@ type Life struct {
 	// between two looks at something in the making.
 	Backoff, Poll Bounds
 
-	gate    *Gate
-	epoch   int
-	once    sync.Once
-	dead    chan struct{}
-	mu      sync.Mutex
-	proxies []*proxy
+	gate  *Gate
+	epoch int
+	once  sync.Once
+	dead  chan struct{}
+
+	mu   sync.Mutex
+	open map[net.Conn]bool // TCP connections that are cut when it dies
 }
 
 // Bounds are the shortest and the longest delay.
@@ -51,10 +53,29 @@ func (l *Life) die() {
 		close(l.dead)
 		l.mu.Lock()
 		defer l.mu.Unlock()
-		for _, p := range l.proxies {
-			p.close()
+		for connection := range l.open {
+			_ = connection.Close()
 		}
 	})
+}
+
+// keep has a connection cut when the incarnation dies, as the death of a process
+// does; false if it is dead already.
+func (l *Life) keep(connection net.Conn) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.isDead() {
+		return false
+	}
+	l.open[connection] = true
+	return true
+}
+
+// release lets a connection outlive the incarnation.
+func (l *Life) release(connection net.Conn) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	delete(l.open, connection)
 }
 
 func (l *Life) isDead() bool {

@@ -52,7 +52,9 @@ func command() string {
 	return "go test ./" + filepath.ToSlash(folder)
 }
 
-// Main runs the tests of a package that calls Run or KillMutants: its TestMain.
+// Main runs the tests of a package that calls Run or KillMutants: its TestMain. The
+// cluster has the kinds of the tests' own too, each of which has a folder in the
+// package's folder kinds, with its CRD below crd.
 func Main(m *testing.M) {
 	flag.Parse()
 	patience = *patienceFlag
@@ -68,7 +70,8 @@ func Main(m *testing.M) {
 	if flag.Lookup("test.list").Value.String() == "" {
 		fmt.Fprintf(os.Stderr, "faults: %s; the same again: %s\n", seedFrom, again)
 	}
-	testplane.Main(m)
+	crds, _ := filepath.Glob(filepath.Join("kinds", "*", "crd")) // the pattern is right
+	testplane.Main(m, testplane.CRDs(crds...))
 }
 
 // Run runs the plans of all scenarios: a share of them, unless all are asked for.

@@ -1,17 +1,25 @@
 package faults_test
 
 import (
+	"slices"
 	"testing"
 
+	"avalonhosting.example/bucketoperator/internal/controllers"
 	"avalonhosting.example/bucketoperator/test/faults"
-	"avalonhosting.example/bucketoperator/test/faults/record"
+	"avalonhosting.example/bucketoperator/test/faults/kinds/record"
 	"avalonhosting.example/bucketoperator/test/faults/storage"
+)
+
+// definitions are the API groups of the product and, by a line each, those of the
+// tests' own.
+var definitions = append(slices.Clone(controllers.Definitions),
+	record.Definition,
 )
 
 // adapters has a line for each kind.
 var adapters = []*faults.Adapter{
 	storage.Adapter(),
-	record.Adapter(), // the tests' own
+	record.Adapter(definitions),
 }
 
 func TestMain(m *testing.M) { faults.Main(m) }

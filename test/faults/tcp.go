@@ -24,82 +24,74 @@ type Protocol struct {
 	Answer func(got []byte) (length int, refused bool)
 }
 
-// TCP stands between the incarnation and an outside at an address, and returns
-// the address that the operator is to be given in its place.
-func (l *Life) TCP(ctx context.Context, protocol Protocol, target string) (string, error) {
-	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", "127.0.0.1:0")
-	if err != nil {
-		return "", fmt.Errorf("listening in place of %s: %w", target, err)
-	}
-	p := &proxy{life: l, protocol: protocol, target: target, listener: listener, open: map[net.Conn]bool{}}
-	l.mu.Lock()
-	l.proxies = append(l.proxies, p)
-	l.mu.Unlock()
-	go p.serve(ctx)
-	return listener.Addr().String(), nil
-}
-
-// proxy stands in the TCP connections of one incarnation.
-type proxy struct {
-	life     *Life
+// Relay is an outside's address as the operator knows it, say from an object's
+// spec: it is the same for all incarnations.
+type Relay struct {
 	protocol Protocol
 	target   string
 	listener net.Listener
 
-	mu     sync.Mutex
-	closed bool
-	open   map[net.Conn]bool
+	mu   sync.Mutex
+	life *Life // that the next connection is of; nil before the first
 }
 
-// close cuts all connections, as the death of a process does.
-func (p *proxy) close() {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.closed = true
-	_ = p.listener.Close()
-	for connection := range p.open {
-		_ = connection.Close()
+// NewRelay makes a Relay to the outside at the target address.
+func NewRelay(ctx context.Context, protocol Protocol, target string) (*Relay, error) {
+	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", "127.0.0.1:0")
+	if err != nil {
+		return nil, fmt.Errorf("listening in place of %s: %w", target, err)
 	}
+	r := &Relay{protocol: protocol, target: target, listener: listener}
+	go r.serve(ctx)
+	return r, nil
 }
 
-// keep has a connection closed along with the incarnation.
-func (p *proxy) keep(connection net.Conn) bool {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if !p.closed {
-		p.open[connection] = true
-	}
-	return !p.closed
+// Address is what the operator is to connect to.
+func (r *Relay) Address() string { return r.listener.Addr().String() }
+
+// Close ends it. Connections end with their incarnations.
+func (r *Relay) Close() { _ = r.listener.Close() }
+
+// TCP stands between the incarnation and an outside that speaks TCP: the
+// relay's connections are the incarnation's from here on.
+func (l *Life) TCP(relay *Relay) {
+	relay.mu.Lock()
+	defer relay.mu.Unlock()
+	relay.life = l
 }
 
-// release lets a connection outlive the incarnation.
-func (p *proxy) release(connection net.Conn) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	delete(p.open, connection)
-}
-
-func (p *proxy) serve(ctx context.Context) {
+func (r *Relay) serve(ctx context.Context) {
 	for {
-		client, err := p.listener.Accept()
+		client, err := r.listener.Accept()
 		if err != nil {
 			return
 		}
-		server, err := (&net.Dialer{}).DialContext(ctx, "tcp", p.target)
-		if err != nil || !p.keep(client) || !p.keep(server) {
-			reset(client)
-			if err == nil {
-				_ = server.Close()
-			}
-			continue
-		}
-		go (&exchange{proxy: p, client: client, server: server}).run()
+		r.mu.Lock()
+		life := r.life
+		r.mu.Unlock()
+		go r.connect(ctx, life, client)
 	}
+}
+
+// connect runs a connection of an incarnation.
+func (r *Relay) connect(ctx context.Context, life *Life, client net.Conn) {
+	server, err := (&net.Dialer{}).DialContext(ctx, "tcp", r.target)
+	if err != nil {
+		reset(client)
+		return
+	}
+	if life == nil || !life.keep(client) || !life.keep(server) {
+		reset(client)
+		_ = server.Close()
+		return
+	}
+	(&exchange{protocol: r.protocol, life: life, client: client, server: server}).run()
 }
 
 // exchange is one connection of a client.
 type exchange struct {
-	proxy          *proxy
+	protocol       Protocol
+	life           *Life
 	client, server net.Conn
 	sent, got      []byte // what was read and not used yet
 }
@@ -108,14 +100,14 @@ type exchange struct {
 func (x *exchange) run() {
 	defer func() {
 		for _, connection := range []net.Conn{x.client, x.server} {
-			x.proxy.release(connection)
+			x.life.release(connection)
 		}
 		_ = x.client.Close()
 	}()
 	for {
 		var call Call
 		request, err := whole(x.client, &x.sent, func(sent []byte) (length int) {
-			length, call = x.proxy.protocol.Request(sent)
+			length, call = x.protocol.Request(sent)
 			return length
 		})
 		if err != nil {
@@ -125,7 +117,7 @@ func (x *exchange) run() {
 		if call.Effect.Verb == "" {
 			err = x.ask(nil, request)
 		} else {
-			call.Effect.Port = x.proxy.protocol.Port
+			call.Effect.Port = x.protocol.Port
 			err = x.pass(call, request)
 		}
 		if err != nil {
@@ -146,7 +138,7 @@ var errCut = errors.New("the connection was cut")
 // pass numbers and records a request and carries out what the plan has for it.
 // An error ends the connection.
 func (x *exchange) pass(call Call, request []byte) error {
-	gate, life := x.proxy.life.gate, x.proxy.life
+	gate, life := x.life.gate, x.life
 	if life.isDead() {
 		return errDead
 	}
@@ -157,7 +149,7 @@ func (x *exchange) pass(call Call, request []byte) error {
 		life.die()
 		return errDead
 	case Zombie, ZombieRecreate:
-		x.proxy.release(x.server)
+		x.life.release(x.server)
 		gate.park(func() {
 			extra := gate.extra(event)
 			defer gate.leave(extra)
@@ -207,14 +199,14 @@ func (x *exchange) exchanged(event *Event, request []byte) ([]byte, error) {
 	}
 	status := http.StatusOK
 	answer, err := whole(x.server, &x.got, func(got []byte) int {
-		length, refused := x.proxy.protocol.Answer(got)
+		length, refused := x.protocol.Answer(got)
 		if refused {
 			status = http.StatusInternalServerError
 		}
 		return length
 	})
 	if err == nil && event != nil {
-		x.proxy.life.gate.answered(event, status, answer)
+		x.life.gate.answered(event, status, answer)
 	}
 	return answer, err
 }

@@ -18,17 +18,12 @@ import (
 //
 // A record that was deleted stays so: a PUT that comes late makes no other one.
 const (
-	answerOK   = "OK"
-	answerNone = "NONE"
-	answerOld  = "OLD"
-	answerGone = "GONE"
+	answerOK    = "OK"
+	answerValue = "VALUE"
+	answerNone  = "NONE"
+	answerOld   = "OLD"
+	answerGone  = "GONE"
 )
-
-// record is what the server keeps.
-type record struct {
-	version int
-	text    string
-}
 
 // server keeps records.
 type server struct {
@@ -36,7 +31,7 @@ type server struct {
 	wait     sync.WaitGroup
 
 	mu      sync.Mutex
-	records map[string]record
+	records map[string]Value
 	made    []string // keys, in the order in which they came
 	deleted map[string]bool
 	arrived map[string]int // by verb
@@ -49,7 +44,7 @@ func newServer(ctx context.Context) (*server, error) {
 		return nil, err
 	}
 	s := &server{
-		listener: listener, records: map[string]record{}, deleted: map[string]bool{},
+		listener: listener, records: map[string]Value{}, deleted: map[string]bool{},
 		arrived: map[string]int{}, done: map[string]int{},
 	}
 	s.wait.Go(func() {
@@ -91,21 +86,21 @@ func (s *server) answer(request string) string {
 		if !there {
 			return answerNone
 		}
-		return fmt.Sprintf("VALUE %d %s", known.version, known.text)
+		return fmt.Sprintf("%s %d %s", answerValue, known.Version, known.Text)
 	case "PUT":
-		version, err := strconv.Atoi(words[2])
+		version, err := strconv.ParseInt(words[2], 10, 64)
 		switch {
 		case err != nil:
 			return "ERROR"
 		case s.deleted[key]:
 			return answerGone
-		case there && known.version > version:
+		case there && known.Version > version:
 			return answerOld
 		case !there:
 			s.made = append(s.made, key)
 			s.done[verb]++
 		}
-		s.records[key] = record{version, words[3]}
+		s.records[key] = Value{Version: version, Text: words[3]}
 	case "DEL":
 		if there {
 			s.done[verb]++
@@ -120,12 +115,12 @@ func (s *server) answer(request string) string {
 func (s *server) spoil(key string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.records[key] = record{s.records[key].version, "spoilt"}
+	s.records[key] = Value{Version: s.records[key].Version, Text: "spoilt"}
 }
 
 // text is a record's; empty when there is none.
 func (s *server) text(key string) string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.records[key].text
+	return s.records[key].Text
 }

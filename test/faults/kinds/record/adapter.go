@@ -9,68 +9,61 @@ import (
 	"testing"
 
 	appsv1 "k8s.io/api/apps/v1"
-	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	apimeta "avalonhosting.example/bucketoperator/api/meta/v1"
+	"avalonhosting.example/bucketoperator/internal/operator"
+	"avalonhosting.example/bucketoperator/internal/testkit"
 	"avalonhosting.example/bucketoperator/test/faults"
+	recordv1 "avalonhosting.example/bucketoperator/test/faults/kinds/record/api/v1"
 )
 
 const (
 	port        = faults.Port("records")
-	notes       = "configmaps"
+	records     = "records"
 	deployments = "deployments"
 	noteName    = "note"
 )
 
-var (
-	scheme     = clientgoscheme.Scheme
-	noteLabels = map[string]string{"faults.example/note": "true"}
-	noteObject = faults.Object{Resource: notes, Name: noteName}
-	deployment = faults.Object{Resource: deployments, Name: noteName}
-)
+var deployment = faults.Object{Resource: deployments, Name: noteName}
 
-// Adapter is what the fault matrix has to know.
-func Adapter() *faults.Adapter {
+// Adapter is what the fault matrix has to know of Records, in an operator that is
+// made of the definitions.
+func Adapter(definitions []operator.Definition) *faults.Adapter {
 	return &faults.Adapter{
-		Scheme: scheme,
+		Scheme: operator.NewScheme(definitions),
 		Scenarios: []faults.Scenario{{
-			Name: "record", Acts: []faults.Act{noteMade, rewritten, scaled, undeployed, spoilt, noteDeleted},
+			Name: "record", Acts: []faults.Act{noteMade, rewritten, labelled, scaled, undeployed, spoilt, noteDeleted},
 		}},
 		Interludes: []faults.Interlude{
 			{Name: "delete", MakesSense: always, Do: func(r *faults.Execution) {
-				r.Remove(noteName, &corev1.ConfigMap{})
+				r.Remove(noteName, &recordv1.Record{})
 				r.Alter(gone)
 			}},
 			{Name: "recreate", MakesSense: always, Do: func(r *faults.Execution) {
-				r.Remove(noteName, &corev1.ConfigMap{})
+				r.Remove(noteName, &recordv1.Record{})
 				r.Alter(recreated())
 			}},
 			{Name: "damage", MakesSense: always, Do: func(r *faults.Execution) {
 				if note := noteOf(r); note != nil && note.DeletionTimestamp.IsZero() {
 					undeployed.Do(r)
-					r.Allow("POST " + deployment.String())
 				}
 			}},
 		},
 		Resources: []faults.Resource{
-			{Name: notes, Kind: "ConfigMap", Reconciled: true, List: func() client.ObjectList { return &corev1.ConfigMapList{} }, Labels: noteLabels},
+			{Name: records, Kind: "Record", Reconciled: true, List: func() client.ObjectList { return &recordv1.RecordList{} }},
 			{Name: deployments, Kind: "Deployment", List: func() client.ObjectList { return &appsv1.DeploymentList{} }},
 		},
-		Subject:      noteObject,
-		Finalizer:    finalizer,
+		Subject:      faults.Object{Resource: records, Name: noteName},
+		Finalizer:    recordv1.RecordFinalizer,
 		Children:     []faults.Object{deployment},
-		FieldManager: fieldManager,
+		FieldManager: "bucketoperator",
 
-		MarkOf:  func(m faults.Metadata) string { return m.Annotations[keyAnnotation] },
+		MarkOf:  func(m faults.Metadata) string { return m.Annotations[recordv1.KeyAnnotation] },
 		OwnerOf: func(key string) string { return key },
-		IDOf: func(o client.Object) string {
-			if _, kept := o.GetAnnotations()[keptAnnotation]; kept {
-				return o.GetAnnotations()[keyAnnotation]
-			}
-			return ""
-		},
+		IDOf:    func(o client.Object) string { return o.(*recordv1.Record).Status.Key },
 		Meaning: func(e faults.Event) faults.Meaning {
 			return faults.Meaning{
 				Creates: e.Effect.Verb == "PUT", Deletes: e.Effect.Verb == "DEL", Mark: e.Mark, ID: e.Mark,
@@ -83,15 +76,25 @@ func Adapter() *faults.Adapter {
 			if err != nil {
 				r.T.Fatalf("starting the server of records: %v", err)
 			}
-			return &world{server: server, run: r}
+			relay, err := faults.NewRelay(r.T.Context(), protocol, server.listener.Addr().String())
+			if err != nil {
+				r.T.Fatal(err)
+			}
+			return &world{server: server, relay: relay, run: r, definitions: definitions}
 		},
 		Recreate: func(r *faults.Execution) {
-			r.Remove(noteName, &corev1.ConfigMap{})
+			r.Remove(noteName, &recordv1.Record{})
 			r.Await(recreated())
 		},
 		Compares: func(r *faults.Execution) bool { return noteOf(r) != nil },
-		Usable:   func(*faults.Execution, client.Object) []string { return nil },
-		Mask:     func(string, map[string]any) {},
+		Usable: func(r *faults.Execution, o client.Object) []string {
+			record := o.(*recordv1.Record)
+			if text := worldOf(r).text(string(record.UID)); text != record.Spec.Text {
+				return []string{fmt.Sprintf("the server keeps %q", text)}
+			}
+			return nil
+		},
+		Mask: mask,
 	}
 }
 
@@ -102,7 +105,7 @@ var protocol = faults.Protocol{
 		length := bytes.IndexByte(sent, '\n') + 1
 		words := append(strings.Fields(string(sent[:length])), "", "")
 		return length, faults.Call{
-			Effect: faults.Effect{Verb: words[0], Kind: "records", Key: "{key}"},
+			Effect: faults.Effect{Verb: words[0], Kind: records, Key: "{key}"},
 			Read:   words[0] == "GET", Mark: words[1],
 		}
 	},
@@ -113,19 +116,33 @@ var protocol = faults.Protocol{
 	},
 }
 
-// world is the outside of a run: a server.
+// mask takes out of a Deployment the digest of what was applied, which the uid of
+// its owner is part of.
+func mask(resource string, fields map[string]any) {
+	metadata, _ := fields["metadata"].(map[string]any)
+	if annotations, ok := metadata["annotations"].(map[string]any); ok && resource == deployments {
+		delete(annotations, "bucketoperator.avalonhosting.example/applied-by-bucketoperator")
+	}
+}
+
+// world is the outside of a run: a server, and the relay to it.
 type world struct {
 	*server
-	run *faults.Execution
+	relay       *faults.Relay
+	run         *faults.Execution
+	definitions []operator.Definition
 }
 
 // Start implements faults.Outside.
 func (w *world) Start(t testing.TB, life *faults.Life) faults.Operator {
-	address, err := life.TCP(t.Context(), protocol, w.listener.Addr().String())
-	if err != nil {
-		t.Fatal(err)
-	}
-	return start(t, life, w.run.Namespace, address)
+	life.TCP(w.relay)
+	place := &testkit.World{Namespace: w.run.Namespace, Client: w.run.Client}
+	return place.Start(t, testkit.Settings{
+		Definitions: w.definitions, Groups: []string{Definition.Name},
+		Client: life.Config(), WrapAPI: life.API, Log: life.Log,
+		Backoff: operator.Bounds(life.Backoff), Poll: operator.Bounds(life.Poll),
+		Resync: life.Resync, CallTimeout: life.CallTimeout,
+	})
 }
 
 // Inventory implements faults.Outside.
@@ -134,7 +151,7 @@ func (w *world) Inventory() []faults.Item {
 	defer w.mu.Unlock()
 	var items []faults.Item
 	for _, key := range slices.Sorted(maps.Keys(w.records)) {
-		items = append(items, faults.Item{ID: key, Mark: key, State: key + ": " + w.records[key].text})
+		items = append(items, faults.Item{ID: key, Mark: key, State: key + ": " + w.records[key].Text})
 	}
 	return items
 }
@@ -157,7 +174,7 @@ func (w *world) Tally() faults.Tally {
 func (w *world) Masks() []string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	var pairs []string
+	pairs := []string{w.relay.Address(), "SERVER"}
 	for i, key := range w.made {
 		pairs = append(pairs, key, fmt.Sprintf("record-no-%d", i+1))
 	}
@@ -165,12 +182,15 @@ func (w *world) Masks() []string {
 }
 
 // Close implements faults.Outside.
-func (w *world) Close() { w.close() }
+func (w *world) Close() {
+	w.relay.Close()
+	w.close()
+}
 
 func worldOf(r *faults.Execution) *world { return r.Outside.(*world) }
 
-func noteOf(r *faults.Execution) *corev1.ConfigMap {
-	return faults.Of[*corev1.ConfigMap](r, notes, noteName)
+func noteOf(r *faults.Execution) *recordv1.Record {
+	return faults.Of[*recordv1.Record](r, records, noteName)
 }
 
 func always(faults.Scenario, int) bool { return true }
@@ -178,8 +198,9 @@ func always(faults.Scenario, int) bool { return true }
 var noteMade = faults.Act{Name: "make the note", Do: makeNote, Until: kept}
 
 func makeNote(r *faults.Execution) {
-	r.Create(&corev1.ConfigMap{
-		ObjectMeta: metav1.ObjectMeta{Name: noteName, Labels: noteLabels}, Data: map[string]string{"text": "first"},
+	r.Create(&recordv1.Record{
+		ObjectMeta: metav1.ObjectMeta{Name: noteName},
+		Spec:       recordv1.RecordSpec{Server: worldOf(r).relay.Address(), Text: "first"},
 	})
 }
 
@@ -189,11 +210,12 @@ func kept(r *faults.Execution) string {
 	switch {
 	case note == nil:
 		return "no note"
-	case note.Annotations[keptAnnotation] != note.Data["text"]:
-		return "the note is not said to be kept"
-	case worldOf(r).text(string(note.UID)) != note.Data["text"]:
+	case note.Status.ObservedGeneration != note.Generation || !meta.IsStatusConditionTrue(note.Status.Conditions, "Ready"):
+		return "the note is not ready"
+	case worldOf(r).text(string(note.UID)) != note.Spec.Text:
 		return "the record is not as it should be"
-	case live == nil || *live.Spec.Replicas != 0 || !metav1.IsControlledBy(live, note):
+	case live == nil || *live.Spec.Replicas != 0 || !metav1.IsControlledBy(live, note) ||
+		note.Spec.InheritedMetadata != nil && live.Labels["team"] != "blue":
 		return "the Deployment is not as it should be"
 	}
 	return ""
@@ -202,7 +224,17 @@ func kept(r *faults.Execution) string {
 var rewritten = faults.Act{
 	Name: "change the text",
 	Do: func(r *faults.Execution) {
-		faults.Change(r, noteName, &corev1.ConfigMap{}, func(c *corev1.ConfigMap) { c.Data["text"] = "second one" })
+		faults.Change(r, noteName, &recordv1.Record{}, func(n *recordv1.Record) { n.Spec.Text = "second one" })
+	},
+	Until: kept,
+}
+
+var labelled = faults.Act{
+	Name: "have the Deployment labelled",
+	Do: func(r *faults.Execution) {
+		faults.Change(r, noteName, &recordv1.Record{}, func(n *recordv1.Record) {
+			n.Spec.InheritedMetadata = &apimeta.InheritedMetadata{Labels: map[string]apimeta.LabelValue{"team": "blue"}}
+		})
 	},
 	Until: kept,
 }
@@ -232,7 +264,7 @@ var spoilt = faults.Act{
 }
 
 var noteDeleted = faults.Act{
-	Name: "delete the note", Do: func(r *faults.Execution) { r.Remove(noteName, &corev1.ConfigMap{}) },
+	Name: "delete the note", Do: func(r *faults.Execution) { r.Remove(noteName, &recordv1.Record{}) },
 	Until: gone, Teardown: true,
 }
 
@@ -257,7 +289,7 @@ func recreated() func(*faults.Execution) string {
 			return why
 		}
 		again = true
-		for _, effect := range []string{"records PUT records/{key}", "records DEL records/{key}", "POST " + deployment.String()} {
+		for _, effect := range []string{"records PUT records/{key}", "records DEL records/{key}"} {
 			r.Allow(effect)
 		}
 		makeNote(r)
