@@ -17,6 +17,7 @@ type circuit struct {
 	coolDown time.Duration // 0 while closed
 	retryAt  time.Time
 	trying   bool
+	failedAt time.Time
 	last     error
 }
 
@@ -38,8 +39,11 @@ func (c *circuit) begin() (trial bool) {
 	return c.trying
 }
 
-// reached closes the circuit.
-func (c *circuit) reached() { *c = circuit{} }
+// forgettable tells whether nothing was heard of it for so long that it tells
+// nothing any more: calls that go on failing are made each maxCoolDown at least.
+func (c *circuit) forgettable(now time.Time) bool {
+	return !c.trying && now.Sub(c.failedAt) > 10*maxCoolDown
+}
 
 // neither releases a trial that ended without telling anything.
 func (c *circuit) neither(trial bool) {
@@ -51,7 +55,7 @@ func (c *circuit) neither(trial bool) {
 // failed opens the circuit, or keeps it open for longer after a trial. Calls
 // that were under way when it opened change nothing.
 func (c *circuit) failed(err error, trial bool, now time.Time) {
-	c.last = err
+	c.last, c.failedAt = err, now
 	switch {
 	case trial:
 		c.trying = false

@@ -90,9 +90,9 @@ type Governor struct {
 	sweepAt  time.Time
 	inFlight map[*flight]struct{}
 	places   shares
-	released chan struct{} // closed when a call in flight ends
-	window   int           // how many calls for a single namespace may be in flight
-	circuit  circuit
+	released chan struct{}       // closed when a call in flight ends
+	window   int                 // how many calls for a single namespace may be in flight
+	circuits map[string]*circuit // by namespace where these share the destination, else one for ""
 	target   [sha256.Size]byte
 	quiet    time.Time // until then the destination wants no calls
 	heldAt   time.Time // when a call last found no place
@@ -102,6 +102,7 @@ type Governor struct {
 type flight struct {
 	namespace string
 	since     time.Time
+	target    [sha256.Size]byte // where it goes
 	trial     bool
 }
 
@@ -114,6 +115,7 @@ func newGovernor(clock clock.PassiveClock, pool *Pool, fence Fence, destination 
 		limiter:  rate.NewLimiter(rate.Limit(limits.QPS), int(limits.Burst)),
 		queue:    newQueue(),
 		inFlight: map[*flight]struct{}{},
+		circuits: map[string]*circuit{},
 		released: make(chan struct{}),
 		window:   firstWindow,
 	}
@@ -143,7 +145,7 @@ func (g *Governor) retarget(address string, credentials map[string][]byte) {
 	defer g.mu.Unlock()
 	if g.target != target {
 		g.target = target
-		g.circuit.reached()
+		clear(g.circuits)
 		g.quiet = time.Time{}
 		g.window = firstWindow
 	}
@@ -197,8 +199,10 @@ func (g *Governor) enter(ctx context.Context, worker *worker, call Call) (*fligh
 	g.lingerForTurn(ctx, worker, call.Namespace)
 	now := g.clock.Now()
 	g.sweep(now)
-	if err := g.circuit.refuse(now); err != nil {
-		return nil, err
+	if c := g.circuits[g.circuitOf(call.Namespace)]; c != nil {
+		if err := c.refuse(now); err != nil {
+			return nil, err
+		}
 	}
 	if g.quiet.After(now) {
 		return nil, heldBack(LimitQuiet, g.quiet.Sub(now))
@@ -214,7 +218,10 @@ func (g *Governor) enter(ctx context.Context, worker *worker, call Call) (*fligh
 		g.pool.give(call.Namespace)
 		return nil, err
 	}
-	f := &flight{namespace: call.Namespace, since: now, trial: g.circuit.begin()}
+	f := &flight{namespace: call.Namespace, since: now, target: g.target}
+	if c := g.circuits[g.circuitOf(call.Namespace)]; c != nil {
+		f.trial = c.begin()
+	}
 	g.inFlight[f] = struct{}{}
 	g.places.take(call.Namespace)
 	return f, nil
@@ -229,23 +236,50 @@ func (g *Governor) leave(f *flight, outcome Outcome) {
 	g.places.give(f.namespace)
 	close(g.released)
 	g.released = make(chan struct{})
-	g.learn(outcome, f.trial)
+	if f.target == g.target { // else it tells of where calls go no more
+		g.learn(f, outcome)
+	}
 }
 
 // learn draws from the outcome of a call whether the destination can be reached.
-func (g *Governor) learn(outcome Outcome, trial bool) {
-	now := g.clock.Now()
-	switch {
+func (g *Governor) learn(f *flight, outcome Outcome) {
+	now, key := g.clock.Now(), g.circuitOf(f.namespace)
+	switch c := g.circuits[key]; {
 	case outcome.failure != nil:
 		g.window = max(1, g.window/2)
-		g.circuit.failed(outcome.failure, trial, now)
+		if c == nil {
+			c = &circuit{}
+			g.circuits[key] = c
+		}
+		c.failed(outcome.failure, f.trial, now)
 	case outcome.answered:
 		g.window = min(g.window+1, maxWindow)
-		g.circuit.reached()
+		delete(g.circuits, key)
 		g.quiet = later(g.quiet, now.Add(outcome.quiet))
-	default:
-		g.circuit.neither(trial)
+	case c != nil:
+		c.neither(f.trial)
 	}
+}
+
+// circuitOf is the key of the circuit for a namespace's calls. Namespaces that
+// share a destination have one each: otherwise one whose calls it does not answer,
+// because of what they ask for, would have the calls of all others stopped, and
+// use up the trials.
+func (g *Governor) circuitOf(namespace string) string {
+	if g.destination.shared() {
+		return namespace
+	}
+	return ""
+}
+
+// circuitOpen tells whether calls are stopped: those of any namespace.
+func (g *Governor) circuitOpen() bool {
+	for _, c := range g.circuits {
+		if c.open() {
+			return true
+		}
+	}
+	return false
 }
 
 // lingerForTurn waits, without the lock and without a worker, while there is no
@@ -336,6 +370,7 @@ func (g *Governor) sweep(now time.Time) {
 		return
 	}
 	g.sweepAt = now.Add(ticketLife)
+	maps.DeleteFunc(g.circuits, func(_ string, c *circuit) bool { return c.forgettable(now) })
 	// A caller that makes two calls in a pass queues for one while its ticket
 	// for the other is kept: tickets outlive the queue.
 	queue := time.Duration(max(0, -g.limiter.TokensAt(now)) / float64(g.limits.QPS) * float64(time.Second))

@@ -58,6 +58,65 @@ func warmUp(t *testing.T, g *Governor) {
 	}
 }
 
+// What evil asks for is not answered by a provider that all share; what others ask for is.
+func TestASharedDestinationIsNotStoppedForOthers(t *testing.T) {
+	t.Parallel()
+	clock := testingclock.NewFakePassiveClock(epoch)
+	g := newGovernor(clock, NewPool(0), nil, Destination{Name: "default"}, Limits{})
+	g.linger = 0
+	var hanging func(Outcome)
+	var since time.Time
+	for step := range 4 * 3600 { // evil asks each 250 ms, another each 30 s
+		clock.SetTime(clock.Now().Add(250 * time.Millisecond))
+		if hanging != nil && clock.Now().Sub(since) >= 10*time.Second {
+			hanging(Failed(errors.New("timeout")))
+			hanging = nil
+		}
+		if hanging == nil {
+			if done, err := g.Admit(t.Context(), Call{"evil", fmt.Sprint(step)}); err == nil {
+				hanging, since = done, clock.Now()
+			}
+		}
+		if step%120 != 0 {
+			continue
+		}
+		done, err := g.Admit(t.Context(), Call{"good", "a"})
+		if err != nil {
+			t.Fatalf("after %s a call for another namespace is refused: %v", clock.Now().Sub(epoch), err)
+		}
+		done(Answered())
+	}
+}
+
+func TestWhatAnOldTargetSaysDoesNotHoldForTheNew(t *testing.T) {
+	t.Parallel()
+	for name, outcome := range map[string]Outcome{
+		"it wants quiet": AnsweredQuiet(time.Hour), "it is dead": Failed(errors.New("refused")),
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			g, _ := newTestGovernor(Limits{})
+			g.retarget("http://old", nil)
+			warmUp(t, g)
+			var late []func(Outcome)
+			for i := range failuresToOpen {
+				done, err := g.Admit(t.Context(), call(fmt.Sprint(i)))
+				if err != nil {
+					t.Fatal(err)
+				}
+				late = append(late, done)
+			}
+			g.retarget("http://new", nil)
+			for _, done := range late {
+				done(outcome)
+			}
+			if after := admit(t, g, "x", Answered()); after > 0 {
+				t.Errorf("a call to the new target has to wait for %s", after)
+			}
+		})
+	}
+}
+
 func TestGovernorTellsEachOfManyAnotherTimeAndKeepsIt(t *testing.T) {
 	t.Parallel()
 	g, clock := newTestGovernor(Limits{QPS: 10, Burst: 2})

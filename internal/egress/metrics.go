@@ -162,7 +162,7 @@ func (g *Governor) trouble() (trouble, bool) {
 	defer g.mu.Unlock()
 	now := g.clock.Now()
 	t := trouble{Destination: g.destination, oldest: now.Sub(g.oldest("", now)), waiting: len(g.queue.tickets)}
-	if g.circuit.open() {
+	if g.circuitOpen() {
 		t.circuit = 1
 	}
 	heldLately := !g.heldAt.IsZero() && now.Sub(g.heldAt) < recently
