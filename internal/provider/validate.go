@@ -4,7 +4,6 @@ import (
 	"regexp"
 	"strings"
 	"unicode"
-	"unicode/utf8"
 )
 
 // MaxIDLength is the longest id that is taken from a provider.
@@ -37,15 +36,33 @@ func CleanMessage(s string, secrets ...string) string {
 		return r
 	}, s)
 	s = strings.Join(strings.Fields(s), " ")
-	// After dropping characters, which may have kept a secret apart; before
-	// cutting, which may leave half of one.
-	for _, secret := range secrets {
-		if secret != "" {
-			s = strings.ReplaceAll(s, secret, "[redacted]")
+	// After dropping characters, which may have kept a secret apart.
+	return redact(s, secrets)
+}
+
+// redact puts "[redacted]" in the place of each run of secrets, and cuts the
+// result. It makes no more than that: a short secret may be all that there is in
+// a long text.
+func redact(s string, secrets []string) string {
+	var out []rune
+	secretUntil := 0
+	for i, r := range s {
+		until := secretUntil
+		for _, secret := range secrets {
+			if secret != "" && strings.HasPrefix(s[i:], secret) {
+				until = max(until, i+len(secret))
+			}
+		}
+		switch {
+		case until <= i:
+			out = append(out, r)
+		case secretUntil < i || i == 0: // else the run of secrets goes on
+			out = append(out, []rune("[redacted]")...)
+		}
+		secretUntil = until
+		if len(out) > maxMessageLength {
+			return string(out[:maxMessageLength-1]) + "…"
 		}
 	}
-	if utf8.RuneCountInString(s) > maxMessageLength {
-		s = string([]rune(s)[:maxMessageLength-1]) + "…"
-	}
-	return s
+	return string(out)
 }

@@ -36,6 +36,9 @@ func TestCleanMessage(t *testing.T) {
 		"a secret goes":                       {in: "key s3cret is bad", secrets: []string{"s3cret"}, want: "key [redacted] is bad"},
 		"a secret kept apart goes":            {in: "s3\x00cr\u200bet", secrets: []string{"s3cret"}, want: "[redacted]"},
 		"an empty secret is none":             {in: "abc", secrets: []string{""}, want: "abc"},
+		"secrets in a row are one":            {in: "key eeee is bad", secrets: []string{"e"}, want: "k[redacted]y [redacted] is bad"},
+		"secrets that overlap go whole":       {in: "<abcd>", secrets: []string{"abc", "bcd"}, want: "<[redacted]>"},
+		"a secret of many bytes goes":         {in: "é ключ ü", secrets: []string{"ключ"}, want: "é [redacted] ü"},
 		"a secret where it is cut goes whole": {in: strings.Repeat("a", 250) + "s3cret" + strings.Repeat("b", 99), secrets: []string{"s3cret"}, want: strings.Repeat("a", 250) + "[reda…"},
 	}
 	for name, test := range tests {
@@ -45,6 +48,21 @@ func TestCleanMessage(t *testing.T) {
 				t.Errorf("CleanMessage(%q) = %q, want %q", test.in, got, test.want)
 			}
 		})
+	}
+}
+
+// A hostile provider's answer, of which there may be a hundred at a time, must not
+// grow: it may be nothing but a short secret, which its configuration chooses.
+func TestCleanMessageMakesLittleOfALongText(t *testing.T) {
+	for name, in := range map[string]string{"a row": strings.Repeat("e", 64<<10), "apart": strings.Repeat("e.", 32<<10)} {
+		result := testing.Benchmark(func(b *testing.B) {
+			for b.Loop() {
+				CleanMessage(in, "e")
+			}
+		})
+		if got := result.AllocedBytesPerOp(); got > 512<<10 {
+			t.Errorf("%s: CleanMessage takes %d KiB for 64 KiB", name, got>>10)
+		}
 	}
 }
 

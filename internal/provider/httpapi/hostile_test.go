@@ -71,6 +71,23 @@ func TestAnswersThatAreNotOfTheProtocol(t *testing.T) {
 	}
 }
 
+// The connection would stay open for as long as the provider likes: neither a
+// timeout nor the end of the context closes it.
+func TestAChangeOfTheProtocolIsRefused(t *testing.T) {
+	t.Parallel()
+	client := client(t, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		conn, _, err := http.NewResponseController(w).Hijack()
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		t.Cleanup(func() { _ = conn.Close() })
+		_, _ = io.WriteString(conn, "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: other\r\n\r\n")
+	}))
+	_, err := client.Get(t.Context(), "bucket-1")
+	_ = wantFailure(t, err, provider.Transient, "MalformedResponse")
+}
+
 func TestUnknownFieldsAndMissingOnesAreFine(t *testing.T) {
 	t.Parallel()
 	bucket, err := client(t, answering(200, nil, `{"phase":"Failed","colour":"blue","message":"disk\nfull, `+canary+`"}`)).Get(t.Context(), "bucket-1")
