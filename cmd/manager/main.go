@@ -9,6 +9,7 @@ import (
 	"io"
 	"os"
 
+	"github.com/KimMachineGun/automemlimit/memlimit"
 	ctrl "sigs.k8s.io/controller-runtime"
 )
 
@@ -55,6 +56,10 @@ func operate(ctx context.Context, o options) error {
 	config.QPS = -1
 
 	setLoggers(o.log)
+	// So that garbage is collected before the kernel ends the process.
+	if _, err := memlimit.Set(); err != nil {
+		ctrl.Log.V(1).Info("The memory limit of the container is not known: set GOMEMLIMIT if there is one", "error", err.Error())
+	}
 	if o.namespaces, err = preflight(ctx, config, o); err != nil {
 		return err
 	}

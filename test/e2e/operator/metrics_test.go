@@ -20,6 +20,9 @@ import (
 	"avalonhosting.example/bucketoperator/test/e2e/testnode"
 )
 
+// memoryLimit is nine tenths of the 256 MiB of config/manager/manager.yaml.
+const memoryLimit = "\ngo_gc_gomemlimit_bytes 2.4159191e+08\n"
+
 // metrics asks for the metrics as Prometheus does: over TLS, at the Service,
 // with the token of a ServiceAccount.
 func (s *suite) metrics(t *testing.T) {
@@ -47,6 +50,8 @@ func (s *suite) metrics(t *testing.T) {
 				return fmt.Errorf("it is %d", code)
 			case code == http.StatusOK && !strings.Contains(body, "controller_runtime_reconcile_total"):
 				return fmt.Errorf("it holds no metrics: %.200s", body)
+			case code == http.StatusOK && !strings.Contains(body, memoryLimit):
+				t.Errorf("the Go runtime does not keep to nine tenths of the container's memory limit: no %s", memoryLimit)
 			}
 			return nil
 		})
