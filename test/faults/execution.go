@@ -95,7 +95,9 @@ func (r *Execution) start() {
 	r.life.Log = r.log.logger(r.plan.faultless())
 	r.life.Resync = r.resync
 	r.life.Backoff = Bounds{Min: minBackoff, Max: 200 * time.Millisecond}
-	r.life.Poll = Bounds{Min: 20 * time.Millisecond, Max: 500 * time.Millisecond}
+	// A kind may take four times the greatest for how long the outside can be at
+	// work: more than two passes take on a machine that is busy.
+	r.life.Poll = Bounds{Min: 20 * time.Millisecond, Max: 2 * time.Second}
 	if r.plan.Fault == Hang && r.plan.At.Port != API {
 		r.life.CallTimeout = 400 * time.Millisecond
 	}
