@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"bytes"
 	"crypto/hmac"
 	"crypto/rand"
 	"crypto/sha256"
@@ -79,15 +80,26 @@ func CompactValue(value string) string {
 	if len(value) <= maxValue {
 		return value
 	}
-	return "hmac-sha256:" + hex.EncodeToString(Digest([]byte(value)))
+	return digestPrefix + hex.EncodeToString(sum([]byte(value)))
 }
 
 // digestKey makes digests unknown outside this process: nobody can write one
 // where the value should stand.
 var digestKey = []byte(rand.Text())
 
-// Digest is what a cache holds in place of a value. It differs from process to process.
+const digestPrefix = "hmac-sha256:"
+
+// Digest is what a cache holds in place of a value. It differs from process to
+// process. What looks like a digest is its own: client-go transforms what it has
+// listed twice.
 func Digest(value []byte) []byte {
+	if len(value) == len(digestPrefix)+sha256.Size && bytes.HasPrefix(value, []byte(digestPrefix)) {
+		return value
+	}
+	return append([]byte(digestPrefix), sum(value)...)
+}
+
+func sum(value []byte) []byte {
 	mac := hmac.New(sha256.New, digestKey)
 	mac.Write(value)
 	return mac.Sum(nil)

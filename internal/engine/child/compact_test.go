@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -30,7 +31,13 @@ func compact[C client.Object](t *testing.T, object C) C {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return out.(C)
+	// client-go transforms what it has listed twice.
+	once := out.(C)
+	twice, err := child.Compact(once.DeepCopyObject())
+	if diff := cmp.Diff(any(once), twice); err != nil || diff != "" {
+		t.Errorf("a %T that is made compact twice differs (%v):\n%.1000s", object, err, diff)
+	}
+	return once
 }
 
 func wantBounded(t *testing.T, object client.Object) {
