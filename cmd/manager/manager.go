@@ -106,7 +106,7 @@ func addRevision(mgr ctrl.Manager, lease *lease, o options) error {
 
 // newEgress is how all kinds call the outside.
 func newEgress(o options, lease *lease) (egress.Settings, error) {
-	settings := egress.Settings{AllowLoopback: o.allowLoopback, Pool: egress.NewPool(0), Fence: lease.mayAct}
+	settings := egress.Settings{AllowLoopback: o.allowLoopback, Pool: egress.NewPool(0), Fence: lease.mayAct}.WithDefaults()
 	if err := metrics.Registry.Register(egress.NewCollector(settings.Pool)); err != nil {
 		return settings, fmt.Errorf("registering the metrics of calls to the outside: %w", err)
 	}
@@ -121,9 +121,7 @@ func newProviders(outside egress.Settings) (provider.Registry, error) {
 	}
 	http := string(storagev1.ProviderTypeHTTP)
 	return provider.Registry{
-		http: &httpapi.Factory{
-			AllowLoopback: outside.AllowLoopback, Pool: outside.Pool, Fence: outside.Fence, Observe: calls.Observer(http),
-		},
+		http: &httpapi.Factory{Egress: outside, Observe: calls.Observer(http)},
 	}, nil
 }
 

@@ -99,9 +99,7 @@ func (w *World) Start(t testing.TB, settings Settings) *Operator {
 		t.Fatalf("making the manager: %v", err)
 	}
 	outside := egress.Settings{AllowLoopback: !settings.RefuseLoopback, Pool: egress.NewPool(0), Timeout: settings.CallTimeout}
-	factory := &httpapi.Factory{
-		AllowLoopback: outside.AllowLoopback, Pool: outside.Pool, Timeout: outside.Timeout, Wrap: settings.WrapProvider,
-	}
+	factory := &httpapi.Factory{Egress: outside, Wrap: settings.WrapProvider}
 	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
 	_, err = operator.SetUp(ctx, mgr, definitions, namespaces, controllers.Options{
 		Groups:                  settings.Groups,

@@ -6,6 +6,7 @@ import (
 
 	testingclock "k8s.io/utils/clock/testing"
 
+	"avalonhosting.example/bucketoperator/internal/egress"
 	"avalonhosting.example/bucketoperator/internal/mockprovider"
 	"avalonhosting.example/bucketoperator/internal/provider"
 	"avalonhosting.example/bucketoperator/internal/provider/httpapi"
@@ -43,7 +44,7 @@ func fixture(t *testing.T, minimal bool) providertest.Fixture {
 		Resizes:      !minimal,
 		Unauthorized: open(t, factory, with(config(url), func(c *provider.Config) { c.Credentials["apiKey"] = []byte("another") })),
 		Unreachable:  open(t, factory, with(config(closedPort(t)), func(c *provider.Config) { c.Owner.Name = "unreachable" })),
-		Hanging: open(t, newFactory(t, &httpapi.Factory{Timeout: shortTimeout}),
+		Hanging: open(t, newFactory(t, &httpapi.Factory{Egress: egress.Settings{Timeout: shortTimeout}}),
 			with(config(serve(t, hanging)), func(c *provider.Config) { c.Owner.Name = "hanging" })),
 	}
 }

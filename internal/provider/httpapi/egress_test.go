@@ -34,12 +34,12 @@ func TestACallBehindTheFenceIsNotSentOnAnOpenConnection(t *testing.T) {
 	mock := newMock(t, mockprovider.Options{})
 	var shut, closing atomic.Bool
 	factory := newFactory(t, &httpapi.Factory{
-		Fence: func() error {
+		Egress: egress.Settings{Fence: func() error {
 			if shut.Load() {
 				return errors.New("another may lead")
 			}
 			return nil
-		},
+		}},
 		Wrap: func(next http.RoundTripper) http.RoundTripper {
 			return roundTripper(func(r *http.Request) (*http.Response, error) {
 				shut.Store(closing.Load())
@@ -75,7 +75,7 @@ func TestAnAuthorityThatIsAddedIsTrustedWithoutARestart(t *testing.T) {
 	server.StartTLS()
 	t.Cleanup(server.Close)
 	folder := t.TempDir()
-	factory := newFactory(t, &httpapi.Factory{Roots: egress.NewRoots(clock.RealClock{}, nil, []string{folder})})
+	factory := newFactory(t, &httpapi.Factory{Egress: egress.Settings{Roots: egress.NewRoots(clock.RealClock{}, nil, []string{folder})}})
 	client := open(t, factory, config(server.URL))
 	e := wantFailure(t, client.Probe(t.Context()), provider.Transient, "CertificateInvalid")
 	if !strings.Contains(e.Message, "authority that the operator does not know") {
@@ -134,7 +134,7 @@ func TestNamespacesShareAnEndpointOfTheOperators(t *testing.T) {
 			<-r.Context().Done()
 		}
 	}))
-	factory := newFactory(t, &httpapi.Factory{Pool: egress.NewPool(2)})
+	factory := newFactory(t, &httpapi.Factory{Egress: egress.Settings{Pool: egress.NewPool(2)}})
 	of := func(namespace string) provider.Client {
 		return open(t, factory, provider.Config{
 			Owner: egress.Destination{Name: "default-endpoint"}, Namespace: namespace, Endpoint: endpoint, Trusted: true,

@@ -10,6 +10,7 @@ import (
 
 	"golang.org/x/net/dns/dnsmessage"
 
+	"avalonhosting.example/bucketoperator/internal/egress"
 	"avalonhosting.example/bucketoperator/internal/mockprovider"
 	"avalonhosting.example/bucketoperator/internal/provider"
 	"avalonhosting.example/bucketoperator/internal/provider/httpapi"
@@ -90,7 +91,7 @@ func TestNamesOfTenantsAreCheckedOnceResolved(t *testing.T) {
 	}
 	t.Run("loopback if allowed", func(t *testing.T) {
 		t.Parallel()
-		factory := newFactory(t, &httpapi.Factory{Resolver: resolverFor(t, "127.0.0.1"), AllowLoopback: true})
+		factory := newFactory(t, &httpapi.Factory{Resolver: resolverFor(t, "127.0.0.1"), Egress: egress.Settings{AllowLoopback: true}})
 		tenants := with(config(endpoint), func(c *provider.Config) { c.Trusted = false })
 		if err := open(t, factory, tenants).Probe(t.Context()); err != nil {
 			t.Error(err)

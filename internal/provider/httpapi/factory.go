@@ -5,13 +5,11 @@
 package httpapi
 
 import (
-	"cmp"
 	"errors"
 	"net"
 	"net/http"
 	"net/url"
 	"sync"
-	"time"
 
 	"k8s.io/utils/clock"
 
@@ -20,21 +18,11 @@ import (
 	"avalonhosting.example/bucketoperator/internal/provider"
 )
 
-// DefaultTimeout bounds a call where Factory.Timeout does not.
-const DefaultTimeout = 10 * time.Second
-
 // Factory opens Clients. The zero value is ready to use; its fields must not
 // change after the first Open. It is safe for concurrent use.
 type Factory struct {
-	// AllowLoopback lets tenants name loopback endpoints: for development.
-	AllowLoopback bool
-	// Pool shares out the calls in flight by namespace; nil means one of its own.
-	Pool *egress.Pool
-	// Fence is asked before each call and each write; nil is none.
-	Fence egress.Fence
-	// Timeout bounds each call, from the name look-up to the last byte; 0 means
-	// DefaultTimeout.
-	Timeout time.Duration
+	// Egress is how calls are made.
+	Egress egress.Settings
 	// Observe is told of each call that ended: the operation, the HTTP status
 	// or else error, timeout or throttled, and how long it took. May be nil.
 	Observe func(operation, code string, seconds float64)
@@ -45,12 +33,9 @@ type Factory struct {
 	// Wrap, if set, stands between the Clients and the network, to watch calls or
 	// to keep them from being made.
 	Wrap func(http.RoundTripper) http.RoundTripper
-	// Roots are who may sign a provider's certificate; nil means the system's, read
-	// anew when they change.
-	Roots *egress.Roots
 
 	once      sync.Once
-	governors egress.Governors
+	governors *egress.Governors
 	trusted   *http.Transport
 	guarded   *http.Transport
 }
@@ -59,18 +44,17 @@ var _ provider.Factory = (*Factory)(nil)
 
 func (f *Factory) init() {
 	f.once.Do(func() {
-		f.Timeout = cmp.Or(f.Timeout, DefaultTimeout)
+		f.Egress = f.Egress.WithDefaults()
 		if f.Clock == nil {
 			f.Clock = clock.RealClock{}
 		}
 		if f.Observe == nil {
 			f.Observe = func(string, string, float64) {}
 		}
-		if f.Roots == nil {
-			f.Roots = egress.SystemRoots(f.Clock)
-		}
-		f.governors.Clock, f.governors.Pool, f.governors.Fence = f.Clock, f.Pool, f.Fence
-		dialer := egress.Dialer{AllowLoopback: f.AllowLoopback, Fence: f.Fence, Roots: f.Roots, Resolver: f.Resolver}
+		f.governors = f.Egress.Governors()
+		f.governors.Clock = f.Clock
+		dialer := *f.Egress.Dialer()
+		dialer.Resolver = f.Resolver
 		f.guarded = transport(dialer)
 		dialer.Trusted = true
 		f.trusted = transport(dialer)
@@ -108,7 +92,7 @@ func (f *Factory) Open(config provider.Config) (provider.Client, error) {
 			Destination: config.Owner, Address: config.Endpoint, Credentials: config.Credentials, Limits: config.Limits,
 		}),
 		namespace: config.Namespace,
-		timeout:   f.Timeout,
+		timeout:   f.Egress.Timeout,
 		clock:     f.Clock,
 		observe:   f.Observe,
 	}, nil
@@ -133,7 +117,7 @@ func (f *Factory) endpoint(config provider.Config, names provider.Names) (*url.U
 		return nil, notSent(provider.Terminal, reasonEndpointInvalid, refusal(err, names), err)
 	}
 	if !config.Trusted {
-		if err := guard.CheckURL(config.Endpoint, f.AllowLoopback); err != nil {
+		if err := guard.CheckURL(config.Endpoint, f.Egress.AllowLoopback); err != nil {
 			return nil, notSent(provider.Terminal, reasonEndpointRefused, refusal(err, names), err)
 		}
 	}

@@ -133,7 +133,7 @@ func TestCertificates(t *testing.T) {
 
 	t.Run("a good one is taken", func(t *testing.T) {
 		t.Parallel()
-		client := open(t, newFactory(t, &httpapi.Factory{Roots: egress.FixedRoots(roots)}), config(server.URL))
+		client := open(t, newFactory(t, &httpapi.Factory{Egress: egress.Settings{Roots: egress.FixedRoots(roots)}}), config(server.URL))
 		if err := client.Probe(t.Context()); err != nil {
 			t.Error(err)
 		}
@@ -147,7 +147,7 @@ func TestCertificates(t *testing.T) {
 	})
 	t.Run("one for another host is not", func(t *testing.T) {
 		t.Parallel()
-		factory := newFactory(t, &httpapi.Factory{Roots: egress.FixedRoots(roots), Resolver: resolver})
+		factory := newFactory(t, &httpapi.Factory{Egress: egress.Settings{Roots: egress.FixedRoots(roots)}, Resolver: resolver})
 		err := open(t, factory, config("https://buckets.test.:"+port)).Probe(t.Context())
 		if e := wantFailure(t, err, provider.Transient, "CertificateInvalid"); !e.Refused || !strings.Contains(e.Message, "not for buckets.test") {
 			t.Errorf("error = %#v", e)
@@ -179,7 +179,7 @@ func TestNoAnswer(t *testing.T) {
 			mock.Faults().Add(mockprovider.Rule{Fault: fault})
 			factory := &httpapi.Factory{}
 			if fault.Hang || fault.Latency > 0 {
-				factory.Timeout = shortTimeout
+				factory.Egress.Timeout = shortTimeout
 			}
 			client := open(t, newFactory(t, factory), config(serve(t, mock)))
 			_, err := client.Create(t.Context(), "key-1", want)
@@ -222,7 +222,7 @@ func TestCallsAreObservedWithBoundedCodes(t *testing.T) {
 	t.Parallel()
 	seen := map[string]int{}
 	factory := newFactory(t, &httpapi.Factory{
-		Timeout: shortTimeout,
+		Egress:  egress.Settings{Timeout: shortTimeout},
 		Observe: func(operation, code string, _ float64) { seen[operation+" "+code]++ },
 	})
 	var next atomic.Int32

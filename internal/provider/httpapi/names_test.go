@@ -65,7 +65,7 @@ func TestMessagesCallTheConfigurationAsTheyWereTold(t *testing.T) {
 				tc.endpoint = "https://buckets.example.com"
 			}
 			config := provider.Config{Endpoint: tc.endpoint, Trusted: !tc.tenants, Credentials: tc.credentials, Names: names}
-			factory := newFactory(t, &httpapi.Factory{Resolver: resolverFor(t, tc.lookedUp), Roots: egress.FixedRoots(roots)})
+			factory := newFactory(t, &httpapi.Factory{Resolver: resolverFor(t, tc.lookedUp), Egress: egress.Settings{Roots: egress.FixedRoots(roots)}})
 			client, err := factory.Open(config)
 			if err == nil {
 				_, err = client.Create(t.Context(), "key-1", want)
