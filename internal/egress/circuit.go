@@ -39,8 +39,7 @@ func (c *circuit) begin() (trial bool) {
 	return c.trying
 }
 
-// forgettable tells whether nothing was heard of it for so long that it tells
-// nothing any more: calls that go on failing are made each maxCoolDown at least.
+// forgettable tells whether the last failure is so long ago that it tells nothing any more.
 func (c *circuit) forgettable(now time.Time) bool {
 	return !c.trying && now.Sub(c.failedAt) > 10*maxCoolDown
 }

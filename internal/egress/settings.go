@@ -19,8 +19,8 @@ type Settings struct {
 	Pool *Pool
 	// Fence is asked before each call and each write; nil is none.
 	Fence Fence
-	// Timeout bounds each call, from the name look-up to the last byte; 0 means
-	// DefaultTimeout.
+	// Timeout is how long a client lets a call take, from the name look-up to the last
+	// byte; the client applies it. 0 means DefaultTimeout.
 	Timeout time.Duration
 	// Roots are who may sign a server's certificate; nil means the system's, read
 	// anew when they change.

@@ -1,7 +1,7 @@
 // Package engine is the reconcile loop, written once for every kind.
 //
 // Steps do; the engine reports. A kind is an ordered list of small steps. A
-// step makes one thing real, or returns an error that says why not. The engine
+// step makes one thing real, and returns an Outcome that says how it went. The engine
 // does the rest in one place: conditions, the status write (once a pass, only
 // when it differs), finalizers, events on change, requeues, backoff, metrics.
 package engine

@@ -165,8 +165,8 @@ func (p *Pass) patchMetadata(ctx context.Context, mutate func(client.Object)) er
 }
 
 // Checkpoint writes what the steps have put into the status so far, before a
-// call that cannot be taken back is made on the strength of it. An object that
-// was ready is so no longer, for the given reason. It also proves that the pass
+// call that cannot be taken back is made on the strength of it. Ready is Unknown,
+// with the given reason, where it was True. It also proves that the pass
 // works on the object's newest state.
 func (p *Pass) Checkpoint(ctx context.Context, reason, message string) error {
 	if p.inConcurrentSteps() {
@@ -181,9 +181,8 @@ func (p *Pass) Checkpoint(ctx context.Context, reason, message string) error {
 	return p.writer.writeStatus(ctx, p)
 }
 
-// Persist names what this pass has learned that must not be lost, whatever has
-// become of the object meanwhile and although the operator may be about to
-// stop: put writes it into the status of the live object, of the same uid, or
+// Persist has a result of this pass saved even if the object has changed meanwhile,
+// or the operator is stopping: put writes it into the status of the live object, of the same uid, or
 // returns false when that has no place for it any more. The pass's own status
 // write makes it unnecessary.
 func (p *Pass) Persist(put func(live Object) bool) { p.persist = put }

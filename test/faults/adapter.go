@@ -31,6 +31,9 @@ type Adapter struct {
 	// Canaries are secrets that the operator is given: it must not tell them.
 	Canaries []string
 
+	// The functions from here to Meaning, and Compares, Usable and Mask, may be nil for a
+	// kind without anything outside: there is nothing then that they would tell of.
+
 	// MarkOf is what is on an object of the subject's resource, and on what is made
 	// for it outside; empty when there is no such thing yet.
 	MarkOf func(Metadata) string
@@ -172,6 +175,32 @@ type Interlude struct {
 type Oracle struct {
 	Name  string
 	Judge func(*Execution) []string
+}
+
+// withDefaults is the adapter with a function in the place of each that is nil.
+func (a Adapter) withDefaults() *Adapter {
+	if a.MarkOf == nil {
+		a.MarkOf = func(Metadata) string { return "" }
+	}
+	if a.OwnerOf == nil {
+		a.OwnerOf = func(string) string { return "" }
+	}
+	if a.IDOf == nil {
+		a.IDOf = func(client.Object) string { return "" }
+	}
+	if a.Meaning == nil {
+		a.Meaning = func(Event) Meaning { return Meaning{} }
+	}
+	if a.Compares == nil {
+		a.Compares = func(*Execution) bool { return false }
+	}
+	if a.Usable == nil {
+		a.Usable = func(*Execution, client.Object) []string { return nil }
+	}
+	if a.Mask == nil {
+		a.Mask = func(string, map[string]any) {}
+	}
+	return &a
 }
 
 // interlude is the one of that name.

@@ -364,11 +364,13 @@ func (r *Execution) succeed() {
 
 // flush waits until the recorder has seen, and judged, all that there is.
 func (r *Execution) flush() {
+	behind := ""
 	err := wait.PollUntilContextTimeout(r.T.Context(), tick, patience, true, func(ctx context.Context) (bool, error) {
-		return r.recorder.behind(ctx) == "", nil
+		behind = r.recorder.behind(ctx)
+		return behind == "", nil
 	})
 	if err != nil {
-		r.T.Fatalf("the recorder does not keep up: %v", err)
+		r.T.Fatalf("the recorder does not keep up: %v: %s", err, behind)
 	}
 }
 

@@ -84,6 +84,7 @@ func Run(t *testing.T, adapters ...*Adapter) {
 		t.Cleanup(tally.tellProgress(os.Stderr))
 	}
 	for _, a := range adapters {
+		a = a.withDefaults()
 		for _, s := range a.Scenarios {
 			t.Run(s.Name, func(t *testing.T) {
 				t.Parallel()

@@ -287,6 +287,7 @@ func writeReferences(t *testing.T, chosen []mutant, adapters []*Adapter) string 
 	spaces := &places{t: t}
 	made := map[string]*Reference{}
 	for _, a := range adapters {
+		a = a.withDefaults()
 		for _, s := range a.Scenarios {
 			needed := slices.ContainsFunc(chosen, func(m mutant) bool {
 				return slices.ContainsFunc(m.Plans, func(plan string) bool { return strings.HasPrefix(plan, s.Name+"/") })

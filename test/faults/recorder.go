@@ -49,6 +49,12 @@ func record(ctx context.Context, c client.WithWatch, namespace string, resources
 			cancel()
 			return nil, fmt.Errorf("listing %s: %w", kind, err)
 		}
+		// What is there before the run, such as the ConfigMap of each namespace.
+		_ = meta.EachListItem(list, func(item runtime.Object) error {
+			object := item.(client.Object)
+			r.live[kind][object.GetName()] = object
+			return nil
+		})
 		w, err := c.Watch(ctx, list, &client.ListOptions{
 			Namespace: namespace, LabelSelector: labels.SelectorFromSet(resource.Labels), Raw: &metav1.ListOptions{ResourceVersion: list.GetResourceVersion()},
 		})

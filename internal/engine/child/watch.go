@@ -25,8 +25,8 @@ func Harmed() predicate.Predicate {
 	}
 }
 
-// Moved lets through everything that becomes of an object that others make, such as
-// a pod, that it was made among it.
+// Moved lets through all events, creation among them, of objects that others make,
+// such as pods.
 func Moved() predicate.Predicate {
 	return predicate.Funcs{
 		UpdateFunc:  func(e event.UpdateEvent) bool { return resourceVersionChanged(e) },
