@@ -1,7 +1,7 @@
 // Package egress is what every call to the outside of the cluster goes through,
 // whatever protocol it speaks and whatever answers it: an address guard, limits,
-// a circuit breaker, the fence of a leader that may be none any more, and trust
-// bundles that are read anew when they change.
+// a circuit breaker, the fence of a replica that may have lost the leadership
+// without knowing it, and trust bundles that are read anew when they change.
 //
 // A client of some protocol needs two things of it:
 //
